@@ -1,0 +1,64 @@
+"""Every error a person can meet, and the exit code it ends a command with.
+
+    DflashError                 1  failed
+    ├── UsageError              2  the words of a command, a config file or a recipe are off
+    ├── QueryError              2  the SQL is wrong, or not allowed
+    ├── StoreBusyError          3  somebody else holds the store
+    ├── TimedOutError           4
+    └── HostError               1  a machine answered, but not as it should
+        └── UnreachableError    5  a machine that we cannot talk to
+            └── LinkLostError   5  ... that we talked to a moment ago
+
+The text of an error is one sentence: what, where, and what to do next. Nothing here prints.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    BUSY = 3
+    TIMEOUT = 4
+    UNREACHABLE = 5
+    FINDINGS = 6
+    INTERRUPTED = 130
+
+
+class DflashError(Exception):
+    exit_code = ExitCode.FAILED
+
+
+class UsageError(DflashError):
+    exit_code = ExitCode.USAGE
+
+
+class QueryError(DflashError):
+    """A query that was refused or is wrong; `column` is where in its text (from 1), if known."""
+
+    exit_code = ExitCode.USAGE
+
+    def __init__(self, message: str, column: int | None = None) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class StoreBusyError(DflashError):
+    exit_code = ExitCode.BUSY
+
+
+class TimedOutError(DflashError):
+    exit_code = ExitCode.TIMEOUT
+
+
+class HostError(DflashError):
+    pass
+
+
+class UnreachableError(HostError):
+    exit_code = ExitCode.UNREACHABLE
+
+
+class LinkLostError(UnreachableError):
+    pass

@@ -1,0 +1,75 @@
+-- The store's tables. All of them can be rebuilt from the mirrors; names of columns are the log's keys.
+-- Applied whole when a database is made, and never again: a change raises the version in `store`.
+--
+-- Rules: no primary keys (idempotence comes from a cursor that moves in the transaction of its rows), no defaults that
+-- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
+
+create table store (version integer not null);
+insert into store values (1);
+
+-- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
+create table runs (
+  run varchar not null, name varchar not null, kind varchar not null, host varchar, path varchar, log varchar,
+  created double, parent varchar, code_hash varchar, config json,
+  state varchar not null, reason varchar, code integer, signal integer, attempt integer, pid bigint,
+  state_since double, contact double,
+  total_steps bigint, last_step bigint
+);
+
+-- One row a stretch of a run between resumes. A row of an attempt counts while its step < cut_step: the first train step
+-- of any later attempt voids what stood there before.
+create table attempts (
+  run varchar not null, attempt integer not null, generation integer not null, first_line bigint not null,
+  first_step bigint, cut_step bigint not null, started double, resumed_from_step bigint
+);
+
+-- How far a run's mirror is in these tables. Moves in the same transaction as its rows.
+create table cursors (
+  run varchar not null, generation integer not null, byte_offset bigint not null, line_no bigint not null,
+  attempt integer not null, last_step bigint, last_epoch double
+);
+
+-- Which keys a run has ever logged with a value, for panels that must say what is missing.
+create table keys (run varchar not null, key varchar not null);
+
+-- Every row as logged. `event` is 'train' where the log names none.
+create table records (
+  run varchar not null, attempt integer not null, generation integer not null, line_no bigint not null,
+  event varchar not null, rank integer, step bigint, "time" double, epoch double,
+  loss double, loss_ce double, loss_kl double, accuracy double, accept_len double, ddtree_streak8 double,
+  draft_top1_prob double, full_block_rate double,
+  lr double, lr_muon double, grad_norm double, grad_clipped double, noise_std double, gamma double, kl_weight double,
+  avg_batch_size double, avg_seq_len double, padding_eff double,
+  tokens double, tokens_total double, draft_tokens double, n_blocks double, supervised_share double,
+  tok_per_sec double, step_time_s double, data_wait_s double, target_fwd_s double, fwd_s double, bwd_s double,
+  opt_s double, mem_alloc_gb double, mem_peak_gb double, rss_gb double, world_size double, micro_step double,
+  name varchar, n_samples double, seconds double, eval_loss double,
+  tau_linear_macro double, tau_linear_micro double, lookup_tau_macro double, lossless double,
+  ddtree_tau_b8 double, ddtree_tau_b16 double, ddtree_tau_b32 double, ddtree_tau_b64 double,
+  walk_accept_len double, tau_gap double,
+  position_acc double[], prefix_acc double[], accept_hist bigint[], bucket_loss json,
+  path varchar, best boolean, bytes double, reason varchar, exit_code double,
+  total_steps double, resumed_from_step double, extra json
+);
+
+-- Lines that are no record. Lines and offsets count from 1 and 0 in the generation's file.
+create table rejects (
+  run varchar not null, generation integer not null, line_no bigint not null, byte_offset bigint not null,
+  reason varchar not null, line varchar
+);
+
+-- What was seen of a run, from `events.jsonl`.
+create table events (
+  run varchar not null, "time" double not null, kind varchar not null, state varchar, reason varchar,
+  code integer, signal integer, attempt integer, pid bigint, text varchar
+);
+
+-- The train rows that count: rank 0, and not voided by a later attempt.
+create view steps as
+select r.* from records r join attempts a using (run, attempt)
+where r.event = 'train' and coalesce(r.rank, 0) = 0 and (r.step is null or r.step < a.cut_step);
+
+-- The evaluations that count, by the same rule (an evaluation at the step of a resume belongs to what came before it).
+create view evals as
+select r.* from records r join attempts a using (run, attempt)
+where r.event = 'eval' and coalesce(r.rank, 0) = 0 and (r.step is null or r.step < a.cut_step);
