@@ -49,7 +49,7 @@ create table records (
   walk_accept_len double, tau_gap double,
   position_acc double[], prefix_acc double[], accept_hist bigint[], bucket_loss json,
   path varchar, best boolean, bytes double, reason varchar, exit_code double,
-  total_steps double, resumed_from_step double, extra json
+  resumed_from_step double, extra json
 );
 
 -- Lines that are no record. Lines and offsets count from 1 and 0 in the generation's file.
