@@ -55,9 +55,7 @@ class RunState(StrEnum):
         return self in _OVER
 
 
-_OVER = frozenset(
-    {RunState.FINISHED, RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED, RunState.LOST}
-)
+_OVER = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED, RunState.LOST})
 
 
 @dataclass(frozen=True, slots=True)

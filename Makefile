@@ -1,0 +1,39 @@
+# `make demo`, `make test`, `make bench`: everything they need is installed into .venv from constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	@$(BIN)/dflash-tui demo
+
+test: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest
+
+bench: $(VENV)/.test
+	$(BIN)/python -m tests.bench
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "dflash-tui needs Python 3.11 or newer; %s is %d.%d: make PYTHON=/path/to/python3.11" % (sys.executable, v[0], v[1]))'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.1'
+
+# torch goes first and by its exact version: a range would let pip choose a CUDA build of several GB.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install $(shell grep '^torch==' constraints.txt)
+	$(PIP) install -c constraints.txt -e '.[trainer]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist
