@@ -77,9 +77,7 @@ def private_dir(path: Path) -> Path:
             path.chmod(0o700)
             return path
     except OSError as e:
-        raise DflashError(
-            f"{path}: cannot be used as a folder ({e.strerror}); set {_HOME} to one that can"
-        ) from e
+        raise DflashError(f"{path}: cannot be used as a folder ({e.strerror}); set {_HOME} to one that can") from e
     raise DflashError(f"{path}: is not a folder of ours alone; remove it, or set {_HOME} to another place")
 
 

@@ -1,7 +1,7 @@
-"""Recipes: a TOML file and `--set key=value` made into one checked config, before anything is pushed or torch is imported.
+"""Recipes: a TOML file and `--set key=value` made into one checked config, before anything is pushed.
 
-Owns the reading of `trainer/recipe_schema.json` on our side. The far side checks the same config again by the same file,
-with the standard library alone (`trainer/config.py`); what a key means is the trainer's business.
+Owns the reading of `trainer/recipe_schema.json` on our side. The far side checks the same config again by the same
+file, with the standard library alone (`trainer/config.py`); what a key means is the trainer's business.
 """
 
 import difflib
@@ -90,9 +90,7 @@ def _find(recipe: str) -> Path:
         raise UsageError(f"{visible(recipe)}: no such recipe file")
     if recipe in (names := bundled_names()):
         return paths.bundled("trainer") / "recipes" / f"{recipe}.toml"
-    raise UsageError(
-        f"no recipe named {visible(recipe)!r}: {did_you_mean(recipe, names)}; or give a .toml file's path"
-    )
+    raise UsageError(f"no recipe named {visible(recipe)!r}: {did_you_mean(recipe, names)}; or give a .toml file's path")
 
 
 def _parse_setting(setting: str, rules: dict[str, dict[str, Any]]) -> tuple[str, Any]:
@@ -120,9 +118,7 @@ def _check(key: str, value: Any, rules: dict[str, dict[str, Any]], where: str) -
     if not (_fits_type(value, rule["type"]) and _fits_range(value, rule)):
         near = difflib.get_close_matches(str(value), _words(rule), n=1, cutoff=0.5)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(
-            f"{where}: {key} = {visible(json.dumps(value, default=str))}: must be {allowed(rule)}{hint}"
-        )
+        raise UsageError(f"{where}: {key} = {visible(json.dumps(value, default=str))}: must be {allowed(rule)}{hint}")
 
 
 def _words(rule: dict[str, Any]) -> list[str]:
@@ -134,7 +130,8 @@ def _fits_type(value: Any, kind: str) -> bool:
         return isinstance(value, list) and all(_fits_type(item, kind[5:-1]) for item in value)
     if isinstance(value, bool):
         return kind == "boolean"
-    return isinstance(value, {"integer": int, "number": (int, float), "string": str, "boolean": bool}[kind])
+    types = {"integer": (int,), "number": (int, float), "string": (str,), "boolean": (bool,)}
+    return isinstance(value, types[kind])
 
 
 def _fits_range(value: Any, rule: dict[str, Any]) -> bool:
@@ -155,11 +152,7 @@ def allowed(rule: dict[str, Any]) -> str:
         text = "one of " + ", ".join(repr(c) for c in rule["choices"])
     else:
         kind = rule["type"]
-        text = (
-            f"a list of {kind[5:-1]}s"
-            if kind.startswith("list[")
-            else f"a{'n' if kind == 'integer' else ''} {kind}"
-        )
+        text = f"a list of {kind[5:-1]}s" if kind.startswith("list[") else f"a{'n' if kind == 'integer' else ''} {kind}"
         for name, words in (
             ("exclusive_min", "above"),
             ("min", "from"),

@@ -16,8 +16,7 @@ def visible(text: str, *, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(
-        c if c in keep or unicodedata.category(c) not in _HIDDEN else c.encode("unicode_escape").decode()
-        for c in text
+        c if c in keep or unicodedata.category(c) not in _HIDDEN else c.encode("unicode_escape").decode() for c in text
     )
 
 
