@@ -1,0 +1,168 @@
+"""What a store answers with, and the face that every store shows: the open database, the owner's client.
+
+Only values and a Protocol stand here. The thin client imports this module, so: no duckdb, no asyncio.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+import msgspec
+
+from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+
+Row = tuple[Any, ...]
+NEVER_CUT = 2**63 - 1
+
+
+class Answer:
+    """The result of a query, as a stream of row batches. Close it, or leave its `with`: it holds a cursor.
+
+    Cells are None, bool, int of any size, float (NaN and infinities included), str, bytes, list or dict.
+    Dates, times and intervals are ISO text; a DECIMAL of up to 15 digits is a float, a wider one is text.
+    """
+
+    def __init__(
+        self, columns: list[str], types: list[str], batches: Iterator[list[Row]], close: Callable[[], None]
+    ) -> None:
+        self.columns = columns
+        self.types = types
+        self._batches = batches
+        self._close = close
+
+    def batches(self) -> Iterator[list[Row]]:
+        """The rows, some thousands at a time, as they come; QueryError or TimedOutError may end them."""
+        try:
+            yield from self._batches
+        finally:
+            self.close()
+
+    def rows(self) -> list[Row]:
+        """All rows at once, for answers known to be small."""
+        return [row for batch in self.batches() for row in batch]
+
+    def close(self) -> None:
+        """Cancel what still runs. Harmless when everything has been read."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class ResolvedWindow(msgspec.Struct, frozen=True):
+    """A window laid over the rows that are there: `n` rows of `steps`, from step `first` to `last`."""
+
+    kind: Literal["run", "last", "range"]
+    n: int
+    first: int | None
+    last: int | None
+
+
+class PanelResult(msgspec.Struct, frozen=True):
+    """One panel's answer. `why` says what is missing ("empty") or what went wrong ("failed")."""
+
+    name: str
+    title: str
+    chart: str
+    state: Literal["rows", "empty", "failed"]
+    why: str | None = None
+    headline: str | None = None
+    columns: list[str] = []
+    units: list[str] = []
+    rows: list[list[Any]] = []
+    unit: str | None = None
+    scale: Literal["linear", "log"] = "linear"
+    better: Literal["lower", "higher"] | None = None
+    order: int = 0
+    help: str = ""
+    axes: dict[str, str] = {}
+
+
+class RejectedLine(msgspec.Struct, frozen=True):
+    """A line that is no record: where it stands in its log (lines from 1, bytes from 0), and why."""
+
+    line_no: int
+    byte_offset: int
+    reason: str
+    text: str
+
+
+class IngestSummary(msgspec.Struct, frozen=True):
+    """What one reading of a log brought: `rows` and `rejects` count what is new, the rest is how the run stands."""
+
+    run_id: str
+    rows: int = 0
+    rejects: int = 0
+    first_rejects: list[RejectedLine] = []
+    warnings: list[str] = []
+    rows_without_step: int = 0
+    attempts: int = 0
+    last_step: int | None = None
+    held_back_bytes: int = 0
+
+
+class AttemptRow(msgspec.Struct, frozen=True):
+    """One stretch of a run between resumes. Its rows count while step < `cut_step` (None: all of them)."""
+
+    attempt: int
+    generation: int
+    first_line: int
+    first_step: int | None
+    cut_step: int | None
+    started: float | None
+    resumed_from_step: int | None
+
+
+class RunDetail(msgspec.Struct, frozen=True):
+    """All that `status`, `stop` and `resume` need of one run."""
+
+    run: Run
+    record: RunRecord
+    pid: int | None
+    state_since: float | None
+    attempts: list[AttemptRow]
+
+
+class Store(Protocol):
+    """What can be asked of a store. Blocking, and safe from several threads.
+
+    Errors: QueryError, UsageError, TimedOutError, StoreBusyError, DflashError.
+    """
+
+    def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
+        """One read-only statement of a person's; the time limit holds until its last row was made."""
+
+    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+        """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows."""
+
+    def window(self, run_id: str, window: Window) -> ResolvedWindow: ...
+
+    def runs(self) -> list[Run]:
+        """Every run, the newest first."""
+
+    def find(self, name: str) -> tuple[Run, str | None]:
+        """The run meant by `name`: a run_id, else the newest so named (and a notice), else a unique prefix."""
+
+    def detail(self, run_id: str) -> RunDetail: ...
+
+    def register_run(self, record: RunRecord) -> None:
+        """Remember a run, beside its mirror and in the tables; the same run again replaces what was known."""
+
+    def event(self, run_id: str, event: RunEvent) -> None: ...
+
+    def ingest(self, run_id: str, file: Path) -> IngestSummary:
+        """Copy a log on this machine into the run's mirror, as far as it is new, and take it in."""
+
+    def snapshot(self, path: Path) -> None:
+        """A consistent copy of the database file at `path`."""
+
+    def refresh(self, run_id: str | None) -> None:
+        """Ask the collector to look at this run's host now (None: at all). Nothing without a collector."""
+
+    def close(self) -> None: ...
