@@ -100,7 +100,7 @@ class RunRecord:
 class RunEvent:
     """One line of `mirrors/<run_id>/events.jsonl`: what was seen of a run, and when (unix seconds).
 
-    `kind` is "state" (with state, reason, code, signal, attempt, pid), "contact" or "note".
+    `kind` is "state" (with state, reason, code, signal, attempt, pid) or "note" (with text).
     """
 
     time: float

@@ -1,0 +1,58 @@
+"""How values read."""
+
+import math
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dflash_tui import text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (8e-06, "8e-06"),
+        (1.16e-09, "1.16e-09"),
+        (3e-10, "3e-10"),
+        (0.0668, "0.06680"),
+        (0.1623, "0.1623"),
+        (2.731, "2.731"),
+        (41.5, "41.50"),
+        (26146.0, "26,146"),
+        (26145.7, "26,146"),
+        (22698, "22,698"),
+        (0.0, "0"),
+        (None, "-"),
+        (math.nan, "NaN"),
+        (-math.inf, "-Infinity"),
+    ],
+)
+def test_numbers_keep_their_significant_digits(value: float | None, words: str) -> None:
+    assert text.number(value) == words
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_that_is_not_zero_never_reads_as_zero(value: float) -> None:
+    read = float(text.number(value).replace(",", ""))
+    assert (read == 0) == (value == 0)
+    assert math.isclose(read, value, rel_tol=6e-4)
+
+
+@given(st.text())
+def test_visible_text_moves_no_cursor(value: str) -> None:
+    assert all(unicodedata.category(c)[0] != "C" for c in text.visible(value))
+
+
+def test_visible_keeps_what_people_write() -> None:
+    assert text.visible("café 学習 ✅") == "café 学習 ✅"
+    assert text.visible("a\x1b[31mb\nc\u202e") == "a\\x1b[31mb\\nc\\u202e"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.4, "0 s"), (59.6, "1m 00s"), (41, "41 s"), (245, "4m 05s"), (7860, "2h 11m"), (273600, "3d 04h"), (None, "-")],
+)
+def test_durations(seconds: float | None, words: str) -> None:
+    assert text.duration(seconds) == words
