@@ -97,6 +97,19 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a growing file was read: `offset` bytes of the file with this `inode`.
+
+    `anchor` is the first 16 hex digits of the sha1 of the (at most 64) bytes before `offset`: it tells a file that was
+    rewritten in place from one that grew.
+    """
+
+    offset: int = 0
+    inode: int | None = None
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEvent:
     """One line of `mirrors/<run_id>/events.jsonl`: what was seen of a run, and when (unix seconds).
 
