@@ -1,0 +1,19 @@
+"""What the agent refuses, and how the operating system's refusals read."""
+
+import errno
+
+
+class Refused(Exception):
+    """A request that cannot be done; its text is one sentence for a person."""
+
+
+def sentence(error: OSError) -> str:
+    """`error` as one sentence; a full disk, the one that people can do something about, says so plainly."""
+    where = " (%s)" % error.filename if error.filename else ""
+    if is_full(error):
+        return "the disk is full%s: free some space, then try again" % where
+    return "%s%s" % (error.strerror or error, where)
+
+
+def is_full(error: OSError) -> bool:
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)

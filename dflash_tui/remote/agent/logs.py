@@ -1,0 +1,135 @@
+"""Reading files that grow, from a cursor: offset, inode, and a hash of the bytes before the offset.
+
+Holds no state: what was read is known by the cursor that comes back in the next request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from typing import Any, Dict, List, Optional, Tuple
+
+from .errors import Refused
+from .folder import LOG, Run
+from .state import ALIVE, status
+
+# One noisy run must not starve the others of its host, nor one answer the link.
+FILE_BYTES = 1 << 18
+ANSWER_BYTES = 1 << 22
+_ANCHOR_BYTES = 64
+
+Json = Dict[str, Any]
+
+
+def read(op: Json, budget: int) -> Tuple[Json, bytes]:
+    """What `path` holds beyond the cursor (`offset`, `inode`, `anchor`), at most `budget` and FILE_BYTES bytes of it.
+
+    Only whole lines, unless `final` says that nobody writes any more, or a line alone is longer than the budget. The
+    answer holds the next cursor, the file's size, and `reset` where the file is another one than the cursor meant,
+    which is then read from its beginning: "rotated" (after the rest of the old file, if it lies at `<path>.1`),
+    "truncated" or "rewritten". A file that is not there is `missing`.
+    """
+    path, inode = op["path"], op.get("inode")
+    budget = min(budget, FILE_BYTES)
+    if not os.path.isabs(path):
+        raise Refused("%r is no absolute path" % path)
+    fd = _open(path)
+    if fd is None:
+        return {"missing": True}, b""
+    try:
+        is_final = bool(op.get("final"))
+        if inode is not None and os.fstat(fd).st_ino != inode:
+            rest = _read_rotated(path + ".1", op, budget)
+            return rest if rest else _read(fd, {"offset": 0}, budget, is_final, "rotated")
+        return _read(fd, op, budget, is_final)
+    finally:
+        os.close(fd)
+
+
+def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
+    """The status of a run and what is new in its log and outputs, beyond `cursors` ({stream: cursor}).
+
+    Streams are `train_log.jsonl` and `attempts/<n>/output.log`, from the newest attempt that the cursors know on.
+    """
+    run = Run(op["workdir"], op["run_id"])
+    # The status first: what it says is over has been written, so what is read after it is complete.
+    found = status(run)
+    cursors = op["cursors"]
+    chunks: List[Json] = []
+    pieces: List[bytes] = []
+    for stream, is_final in _streams(run, cursors, found):
+        request = {**cursors.get(stream, {}), "path": os.path.join(run.path, stream), "final": is_final}
+        meta, data = read(request, budget)
+        budget -= len(data)
+        pieces.append(data)
+        if not meta.get("missing"):
+            chunks.append({"stream": stream, "bytes": len(data), **meta})
+    return {"status": found, "chunks": chunks}, b"".join(pieces)
+
+
+def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
+    numbers = run.attempts()
+    known = [number for number in numbers if "attempts/%d/output.log" % number in cursors]
+    is_over = found["state"] not in ALIVE
+    streams = [(LOG, is_over)]
+    for number in numbers:
+        if number >= max(known, default=1):
+            streams.append(("attempts/%d/output.log" % number, is_over or number < numbers[-1]))
+    return streams
+
+
+def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[str] = None) -> Tuple[Json, bytes]:
+    offset = int(cursor.get("offset") or 0)
+    found = os.fstat(fd)
+    if found.st_size < offset:
+        return _read(fd, {"offset": 0}, budget, is_final, "truncated")
+    # The anchor and the data in one read: a file that is rewritten between two would go unseen.
+    begin = max(0, offset - _ANCHOR_BYTES)
+    window = os.pread(fd, offset - begin + budget, begin)
+    before, data = window[: offset - begin], window[offset - begin :]
+    if offset and _anchor(before) != cursor.get("anchor"):
+        return _read(fd, {"offset": 0}, budget, is_final, "rewritten")
+    if not is_final:
+        whole = data.rfind(b"\n") + 1
+        if whole or len(data) < budget:
+            data = data[:whole]
+    end = offset + len(data)
+    meta = {
+        "offset": end,
+        "inode": found.st_ino,
+        "anchor": _anchor((before + data)[-_ANCHOR_BYTES:]),
+        "size": found.st_size,
+        "reset": reset,
+    }
+    return meta, data
+
+
+def _read_rotated(path: str, op: Json, budget: int) -> Optional[Tuple[Json, bytes]]:
+    """The rest of the file that the cursor means, if it was renamed to `path` and has any."""
+    fd = _open(path)
+    if fd is None:
+        return None
+    try:
+        if os.fstat(fd).st_ino != op["inode"]:
+            return None
+        meta, data = _read(fd, op, budget, is_final=True)
+        return (meta, data) if data and not meta["reset"] else None
+    finally:
+        os.close(fd)
+
+
+def _open(path: str) -> Optional[int]:
+    """A descriptor of a plain file; None if there is none. Never waits for a pipe's other end."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Refused("%s is no plain file" % path)
+    return fd
+
+
+def _anchor(data: bytes) -> str:
+    return hashlib.sha1(data).hexdigest()[:16] if data else ""

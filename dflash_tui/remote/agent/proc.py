@@ -1,0 +1,148 @@
+"""What /proc says: who lives and since when, which incarnation of the machine this is; and signals to those meant.
+
+A process is its pid and its start time; a machine is its boot id and the start time of PID 1, because a container
+shares the boot id with its host and keeps it when it is started again.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, Dict, List, NamedTuple, Optional, Set
+
+
+class Process(NamedTuple):
+    pid: int
+    start: int
+
+
+def incarnation() -> Dict[str, Any]:
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            boot_id: Optional[str] = f.read().strip()
+    except OSError:
+        boot_id = None
+    init = find(1)
+    return {"boot_id": boot_id, "pid1_start": init.start if init else None}
+
+
+def find(pid: int) -> Optional[Process]:
+    """The process that has this pid now."""
+    fields = _stat(pid)
+    return Process(pid, int(fields[_START])) if fields else None
+
+
+def is_alive(process: Process) -> bool:
+    fields = _stat(process.pid)
+    return bool(fields) and int(fields[_START]) == process.start and fields[_STATE] not in _DEAD
+
+
+def members(mark: bytes, leader: Optional[Process] = None, ancestor: Optional[int] = None) -> List[Process]:
+    """Who belongs to a run: who carries `mark` in its environment, sits in the session of the living `leader`, or
+    descends from `ancestor`.
+
+    The mark outlives setsid and double forks; the other two catch programs that overwrite their environment's memory to
+    set a title. This process itself is never among them.
+    """
+    table = {pid: fields for pid, fields in ((pid, _stat(pid)) for pid in _pids()) if fields}
+    session = leader.pid if leader and is_alive(leader) else None
+    family = _descendants(ancestor, table) if ancestor else set()
+    found = []
+    for pid, fields in table.items():
+        if pid == os.getpid() or fields[_STATE] in _DEAD:
+            continue
+        if pid in family or int(fields[_SESSION]) == session or _has_mark(pid, mark):
+            found.append(Process(pid, int(fields[_START])))
+    return found
+
+
+def send(process: Process, number: int) -> None:
+    """Signal `process` unless it is gone; a stranger that got its pid meanwhile is never hit where pidfds exist."""
+    try:
+        if not hasattr(os, "pidfd_open"):
+            if is_alive(process):
+                os.kill(process.pid, number)
+            return
+        fd = os.pidfd_open(process.pid)
+        try:
+            if is_alive(process):
+                signal.pidfd_send_signal(fd, number)
+        finally:
+            os.close(fd)
+    except ProcessLookupError:
+        pass
+
+
+def oom_kills() -> Optional[int]:
+    """How often the kernel's out-of-memory killer has struck in our control groups; None if that cannot be known.
+
+    The counter is the container's, not the run's: a rise makes an out-of-memory kill likely, not certain.
+    """
+    total = None
+    for path in _oom_files():
+        try:
+            with open(path) as f:
+                for line in f:
+                    name, _, value = line.partition(" ")
+                    if name == "oom_kill":
+                        total = (total or 0) + int(value)
+        except (OSError, ValueError):
+            continue
+    return total
+
+
+# Fields of /proc/<pid>/stat counted from the third, the state.
+_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
+_DEAD = (b"Z", b"X")
+
+
+def _stat(pid: int) -> List[bytes]:
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as f:
+            # The second field, the name, may itself hold blanks and brackets.
+            return f.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
+
+
+def _pids() -> List[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return mark in f.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def _descendants(ancestor: int, table: Dict[int, List[bytes]]) -> Set[int]:
+    children: Dict[int, List[int]] = {}
+    for pid, fields in table.items():
+        children.setdefault(int(fields[_PARENT]), []).append(pid)
+    found: Set[int] = set()
+    todo = [ancestor]
+    while todo:
+        for pid in children.get(todo.pop(), []):
+            if pid not in found:
+                found.add(pid)
+                todo.append(pid)
+    return found
+
+
+def _oom_files() -> List[str]:
+    files = []
+    try:
+        with open("/proc/self/cgroup") as f:
+            lines = f.read().splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        # Our own leaf, then the root of what we see: a container's limit stands there.
+        if not controllers:
+            files += ["/sys/fs/cgroup%s/memory.events" % place for place in (path, "")]
+        elif "memory" in controllers.split(","):
+            files += ["/sys/fs/cgroup/memory%s/memory.oom_control" % place for place in (path, "")]
+    return files

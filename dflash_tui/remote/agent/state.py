@@ -1,0 +1,119 @@
+"""What a run's state is now, by the facts on this machine and this machine's clock. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any, Dict, List, Optional
+
+from . import proc
+from .errors import Refused, sentence
+from .folder import RUNS, Attempt, Run, absolute, is_locked, read_json
+from .verdict import end_record, verdict
+
+OVER = ("finished", "stopped", "interrupted", "failed", "lost")
+ALIVE = ("starting", "running", "stopping", "orphaned")
+
+
+def status(run: Run) -> Dict[str, Any]:
+    """State, reason, code, signal, attempt, pid, ages in seconds and the newest checkpoint of a run."""
+    found = {
+        "run_id": run.run_id,
+        "reason": None,
+        "code": None,
+        "signal": None,
+        "attempt": None,
+        "pid": None,
+        "age_s": None,
+        "heartbeat_age_s": None,
+        "note": None,
+        "checkpoint": run.checkpoint(),
+    }
+    # Asked before anything is read: a run that ends while we look is then still "running", and over the next time.
+    found.update(newest_attempt(run, is_locked(run)))
+    return found
+
+
+def statuses(workdir: str) -> Dict[str, Any]:
+    """All runs of a workdir: their states and what `run.json` says of them. Folders with other names are no runs."""
+    runs = []
+    try:
+        names = sorted(os.listdir(os.path.join(absolute(workdir), RUNS)))
+    except FileNotFoundError:
+        names = []
+    for name in names:
+        try:
+            run = Run(workdir, name)
+            runs.append({**status(run), "record": read_json(os.path.join(run.path, "run.json"))})
+        except (Refused, NotADirectoryError):
+            continue
+        except OSError as e:
+            runs.append({"run_id": name, "state": "absent", "note": sentence(e)})
+    return {"runs": runs}
+
+
+def newest_attempt(run: Run, locked: bool) -> Dict[str, Any]:
+    """The part of `status` that the newest attempt decides, with or without a living supervisor."""
+    for number in reversed(run.attempts()):
+        attempt = run.attempt(number)
+        found = _of_attempt(attempt, locked)
+        if found:
+            return {"attempt": number, **found}
+        if locked:
+            return {"attempt": number, "state": "starting"}
+        # Neither state nor supervisor: a launch that was cut off. What was before it counts, and it can be repeated.
+    return {"state": "starting" if locked else "absent"}
+
+
+def _of_attempt(attempt: Attempt, locked: bool) -> Optional[Dict[str, Any]]:
+    end = attempt.read("exit.json")
+    if end:
+        return _ended(end)
+    state = attempt.read("state.json")
+    if state is None:
+        return None
+    now = time.time()
+    found = {
+        "pid": state["child"][0],
+        "age_s": now - state["started"],
+        "heartbeat_age_s": now - os.stat(attempt.file("state.json")).st_mtime,
+    }
+    if locked:
+        stopping = os.path.exists(attempt.file("stop.json"))
+        return {**found, "state": "stopping" if stopping else "running"}
+    end = attempt.read("exit.json")
+    if end:
+        return _ended(end)
+    return {**found, **_without_supervisor(attempt, state)}
+
+
+def _ended(end: Dict[str, Any]) -> Dict[str, Any]:
+    found = {name: end[name] for name in ("state", "reason", "code", "signal", "note")}
+    if end["state"] == "failed":
+        found["note"] = end["note"] or end["said"]
+    return {**found, "age_s": time.time() - end["started"]}
+
+
+def _without_supervisor(attempt: Attempt, state: Dict[str, Any]) -> Dict[str, Any]:
+    """Orphaned while the training lives; else how it ended, if it said so itself, else lost and why."""
+    here = proc.incarnation()
+    same_machine = here == state["where"]
+    if same_machine and living(attempt, state):
+        return {"state": "orphaned", "note": "its supervisor is gone; it can be watched and stopped"}
+    record = end_record(attempt.run.log, state["log_bytes"])
+    if record and isinstance(record.get("exit_code"), int):
+        facts = {"code": record["exit_code"], "signal": None, "log_reason": record.get("reason")}
+        ended, reason = verdict(facts)
+        return {"state": ended, "reason": reason, "code": record["exit_code"], "pid": None}
+    if same_machine:
+        why = "killed"
+    elif here["boot_id"] != state["where"]["boot_id"]:
+        why = "host-rebooted"
+    else:
+        why = "container-restarted"
+    return {"state": "lost", "reason": why, "pid": None}
+
+
+def living(attempt: Attempt, state: Dict[str, Any]) -> List[proc.Process]:
+    """The processes of an attempt whose supervisor is gone."""
+    return proc.members(attempt.run.mark, leader=proc.Process(*state["child"]))

@@ -1,0 +1,260 @@
+"""The parent of one training: starts it, forwards a stop, ends what it leaves behind, and writes down how it ended.
+
+It lives in a session of its own, holds the run's lock for its whole life, and is the only writer of `exit.json`.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import time
+from typing import Any, Dict, List, Optional
+
+from . import proc
+from .errors import Refused, sentence
+from .folder import MARK, Attempt
+from .state import living
+from .verdict import end_record, last_words, verdict
+
+HEARTBEAT_S = 5.0
+# For what outlives the trainer: long enough to close a file, short enough to free its GPU for the next run.
+LEFTOVER_GRACE_S = 5.0
+KILL_AGAIN_S = 5.0
+# A full disk may hold up exit.json where reserved blocks do not help (copy-on-write file systems).
+WRITE_PATIENCE_S = 600
+# What a run gets from the session that launches it; all else comes from the config and the spec.
+_PASSED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
+_PASSED_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_")
+
+
+class Supervisor:
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self._stop: Optional[Dict[str, Any]] = None
+        self._stop_seen: Optional[float] = None
+        self._grace_s = LEFTOVER_GRACE_S
+        self._kill_at: Optional[float] = None
+        self._killed = False
+        self._beat_at = time.monotonic()
+        self._wake = _wake_on_signals()
+        self._oom_kills = proc.oom_kills()
+        self._state: Dict[str, Any] = {
+            "run_id": attempt.run.run_id,
+            "attempt": attempt.number,
+            "where": proc.incarnation(),
+            "supervisor": proc.find(os.getpid()),
+            "started": time.time(),
+            "log_bytes": _size(attempt.run.log),
+        }
+
+    def supervise(self, tell: int) -> None:
+        """The whole life of an attempt. `tell` is a pipe that gets "ok" once it runs, or why it does not."""
+        spec = self.attempt.read("spec.json") or {}
+        _adopt_strays()
+        try:
+            child = self._start(spec)
+        except OSError as e:
+            code = 127 if isinstance(e, FileNotFoundError) else 126
+            self._conclude(code, note="cannot start %s: %s" % (spec["argv"][0], sentence(e)))
+            _answer(tell, "ok")
+            return
+        try:
+            self.attempt.write("state.json", {**self._state, "child": proc.find(child.pid)})
+        except OSError as e:
+            # No room for the state: a training that nobody can find must not run.
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            _answer(tell, sentence(e))
+            return
+        _answer(tell, "ok")
+        code = self._watch(child)
+        oom_kills = self._oom_rise()
+        self._conclude(code, oom_kills=oom_kills, leftovers=self._end_leftovers())
+
+    def take_over(self, tell: int) -> None:
+        """Stop a training whose supervisor is gone, and write down that it ended. How, only its log can say."""
+        state = self.attempt.read("state.json") or {}
+        self._state.update({name: state[name] for name in ("started", "log_bytes")})
+        _answer(tell, "ok")
+        self._see_stop()
+        left = living(self.attempt, state)
+        _signal_all(left, signal.SIGTERM)
+        while left:
+            self._see_stop()
+            self._killed = self._kill_when_due(left) or self._killed
+            self._beat()
+            self._pause(0.2)
+            left = living(self.attempt, state)
+        record = end_record(self.attempt.run.log, state["log_bytes"]) or {}
+        self._conclude(record.get("exit_code"), note="its supervisor was gone, so only its log says how it ended")
+
+    def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
+        passed = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+        ours = {MARK: self.attempt.run.path, "DFLASH_RUN_ID": self.attempt.run.run_id, "PYTHONUNBUFFERED": "1"}
+        # Our own stdout and stderr are output.log already.
+        return subprocess.Popen(
+            spec["argv"],
+            cwd=self.attempt.run.path,
+            env={**passed, **spec.get("env", {}), **ours},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> int:
+        """The child's return code, as subprocess gives it. Until then it is not reaped, so its pid is nobody else's."""
+        while True:
+            self._pause(1.0)
+            code = child.poll()
+            if code is not None:
+                self._killed = self._killed and code == -signal.SIGKILL
+                return code
+            _reap_strays(child.pid)
+            if self._see_stop():
+                os.killpg(child.pid, signal.SIGTERM)
+                os.killpg(child.pid, signal.SIGCONT)
+            self._killed = self._kill_when_due(self._members(proc.find(child.pid))) or self._killed
+            self._beat()
+
+    def _see_stop(self) -> bool:
+        """Take note of what `stop.json` asks; true for the first request. A later one can only shorten the grace."""
+        try:
+            request = self.attempt.read("stop.json")
+        except Refused:
+            return False
+        if request is None or request == self._stop:
+            return False
+        is_first = self._stop is None
+        self._stop = request
+        self._stop_seen = self._stop_seen or time.time()
+        self._grace_s = float(request["grace_s"])
+        kill_at = time.monotonic() + self._grace_s
+        self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
+        return is_first
+
+    def _kill_when_due(self, processes: List[proc.Process]) -> bool:
+        """Send KILL to all of them if their grace is over, and again from time to time; whether it did."""
+        if self._kill_at is None or time.monotonic() < self._kill_at:
+            return False
+        self._kill_at = time.monotonic() + KILL_AGAIN_S
+        _signal_all(processes, signal.SIGKILL)
+        return True
+
+    def _end_leftovers(self) -> int:
+        """A run is over when nothing of it lives: end what outlived the trainer; how many there were."""
+        left = self._members()
+        count = len(left)
+        self._kill_at = time.monotonic() + min(LEFTOVER_GRACE_S, self._grace_s)
+        _signal_all(left, signal.SIGTERM)
+        while left:
+            self._see_stop()
+            self._kill_when_due(left)
+            self._beat()
+            self._pause(0.2)
+            _reap_strays()
+            left = self._members()
+        return count
+
+    def _members(self, leader: Optional[proc.Process] = None) -> List[proc.Process]:
+        return proc.members(self.attempt.run.mark, leader, os.getpid())
+
+    def _pause(self, seconds: float) -> None:
+        """Until a signal comes, or for `seconds`."""
+        select.select([self._wake], [], [], seconds)
+        try:
+            os.read(self._wake, 512)
+        except BlockingIOError:
+            pass
+
+    def _beat(self) -> None:
+        if time.monotonic() - self._beat_at < HEARTBEAT_S:
+            return
+        self._beat_at = time.monotonic()
+        try:
+            # Only the time stamp: that needs no block of the disk.
+            os.utime(self.attempt.file("state.json"))
+        except OSError:
+            pass
+
+    def _oom_rise(self) -> Optional[int]:
+        now = proc.oom_kills()
+        return None if now is None or self._oom_kills is None else now - self._oom_kills
+
+    def _conclude(
+        self, code: Optional[int], oom_kills: Optional[int] = None, leftovers: int = 0, note: Optional[str] = None
+    ) -> None:
+        """Write exit.json: the facts, and the verdict on them. `code` as subprocess gives it, None if nobody knows."""
+        number = -code if code is not None and code < 0 else {137: 9, 143: 15}.get(code or 0)
+        record = end_record(self.attempt.run.log, self._state["log_bytes"]) or {}
+        facts: Dict[str, Any] = {
+            "code": code if code is None or code >= 0 else None,
+            "signal": number,
+            "stop_seen": self._stop_seen,
+            "killed": self._killed,
+            "oom_kills": oom_kills,
+            "leftovers": leftovers,
+            "log_reason": record.get("reason"),
+            "said": last_words(self.attempt.file("output.log")),
+            "note": note,
+        }
+        state, reason = verdict(facts)
+        end = {**self._state, **facts, "state": state, "reason": reason, "ended": time.time()}
+        for _ in range(WRITE_PATIENCE_S):
+            try:
+                self.attempt.fill("exit.json", end)
+                return
+            except OSError:
+                time.sleep(1)
+
+
+def _wake_on_signals() -> int:
+    """A pipe that is readable after a signal. Handlers instead of SIG_IGN, which the training would inherit."""
+    read_end, write_end = os.pipe()
+    for fd in (read_end, write_end):
+        os.set_blocking(fd, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return read_end
+
+
+def _adopt_strays() -> None:
+    """Become the parent of grandchildren whose parent ends (PR_SET_CHILD_SUBREAPER), so that none escapes to init."""
+    try:
+        import ctypes
+    except ImportError:  # A Python built without libffi: the mark in the environment still finds them.
+        return
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def _reap_strays(but: int = 0) -> None:
+    """Take the exit status of children that have ended, except that of `but`, which somebody else waits for."""
+    try:
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid == but:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
+def _signal_all(processes: List[proc.Process], number: int) -> None:
+    for process in processes:
+        proc.send(process, number)
+
+
+def _answer(tell: int, words: str) -> None:
+    try:
+        os.write(tell, words.encode())
+    except BrokenPipeError:  # The agent that launched us is gone; the run is not.
+        pass
+    os.close(tell)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

@@ -1,0 +1,87 @@
+"""How an attempt ended: from facts to the closed list of states and reasons. Reads the ends of two logs, no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any, Dict, List, Optional, Tuple
+
+SAVED = 75
+# What the trainer itself may say went wrong; the general words "error" and "signal" are left to the facts.
+_REASONS = ("nan", "oom-gpu", "oom-host-likely", "disk-full", "environment")
+_TAIL_BYTES = 1 << 16
+# Parts of a traceback's last line, and of what the interpreter says when it finds no module to run.
+_TELLTALES = (
+    ("environment", ("ModuleNotFoundError", "ImportError", "No module named")),
+    ("oom-gpu", ("CUDA out of memory", "OutOfMemoryError")),
+    ("oom-host-likely", ("MemoryError", "DefaultCPUAllocator: can't allocate memory")),
+    ("disk-full", ("No space left on device", "Disk quota exceeded")),
+)
+
+
+def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
+    """State and reason of an attempt that is over.
+
+    `facts`: code, signal (either or both None), stop_seen (a stop was seen while the trainer lived), killed (by us,
+    when its grace was over), oom_kills (rise of the counter), log_reason (the trainer's own, from its `end` record),
+    and said (its last words).
+    """
+    code, number = facts.get("code"), facts.get("signal")
+    if code == 0:
+        return "finished", "completed"
+    if facts.get("stop_seen"):
+        if facts.get("killed"):
+            return "stopped", "killed-after-grace"
+        # Saved, or ended by the stop itself because nobody caught it; with neither code nor signal nobody knows.
+        if code == SAVED or number in (signal.SIGTERM, signal.SIGINT) or (code is None and number is None):
+            return "stopped", "stopped"
+    elif code == SAVED:
+        return "interrupted", "saved"
+    return "failed", _why(facts)
+
+
+def _why(facts: Dict[str, Any]) -> str:
+    logged = str(facts.get("log_reason") or "").replace("_", "-")
+    if logged in _REASONS:
+        return logged
+    if facts.get("oom_kills"):
+        return "oom-host-likely"
+    if facts.get("signal"):
+        return "signal"
+    if facts.get("code") in (126, 127):
+        return "environment"
+    said = str(facts.get("said") or "")
+    for reason, phrases in _TELLTALES:
+        if any(phrase in said for phrase in phrases):
+            return reason
+    return "error"
+
+
+def last_words(path: str) -> str:
+    """The last line of an output that is not empty, at most 200 characters of it."""
+    lines = [line.strip() for line in _tail(path, 0) if line.strip()]
+    return lines[-1].decode("utf-8", "replace")[:200] if lines else ""
+
+
+def end_record(path: str, since: int) -> Optional[Dict[str, Any]]:
+    """The trainer's last `end` record that was logged after byte `since`."""
+    for line in reversed(_tail(path, since)):
+        if b'"end"' in line:
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(record, dict) and record.get("event") == "end":
+                return record
+    return None
+
+
+def _tail(path: str, since: int) -> List[bytes]:
+    try:
+        with open(path, "rb") as f:
+            size = f.seek(0, os.SEEK_END)
+            f.seek(max(since, size - _TAIL_BYTES))
+            return f.read(_TAIL_BYTES).splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,71 @@
+"""Read what is new of many runs on one host, with their states, in one request."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from dflash_tui.errors import HostError
+from dflash_tui.remote.client import AgentClient, Json
+from dflash_tui.remote.status import RunStatus, read_status
+from dflash_tui.runs import Cursor
+
+LOG = "train_log.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Bytes of `stream` beyond the old cursor, or, with a `reset` ("rotated", "truncated", "rewritten"), the first ones
+    of a new generation. `cursor` is the next one."""
+
+    stream: str
+    data: bytes
+    cursor: Cursor
+    reset: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one sweep brought of a run. `status` was taken before the bytes were read: when it is over and nothing is
+    left (`has_more` is false), the log is complete."""
+
+    status: RunStatus
+    chunks: list[Chunk]
+    has_more: bool
+
+
+async def sweep(
+    agent: AgentClient, wanted: Mapping[str, Mapping[str, Cursor]], *, timeout_s: float = 30
+) -> dict[str, Heard | HostError]:
+    """For each run id of `wanted`, with its cursor for each stream that was read before: its state and what is new.
+
+    Streams are `train_log.jsonl` and `attempts/<n>/output.log`. A run that cannot be read is an error of its own; a
+    lost link is raised. Sweep again at once while `has_more`.
+    """
+    ops: list[Json] = [
+        {"op": "follow", "run_id": run_id, "cursors": {stream: asdict(cursor) for stream, cursor in cursors.items()}}
+        for run_id, cursors in wanted.items()
+    ]
+    answers = await agent.ask(ops, timeout_s=timeout_s)
+    heard: dict[str, Heard | HostError] = {}
+    for run_id, (result, data) in zip(wanted, answers, strict=True):
+        try:
+            heard[run_id] = _heard(agent.accepted(result), data)
+        except HostError as e:
+            heard[run_id] = e
+    return heard
+
+
+def _heard(result: Json, data: bytes) -> Heard:
+    chunks, has_more, begin = [], False, 0
+    try:
+        for meta in result["chunks"]:
+            end = begin + int(meta["bytes"])
+            cursor = Cursor(int(meta["offset"]), int(meta["inode"]), str(meta["anchor"]))
+            chunks.append(Chunk(str(meta["stream"]), data[begin:end], cursor, meta["reset"]))
+            # A torn last line stays behind by design: only a read that brought something may have left more.
+            has_more = has_more or (end > begin and cursor.offset < int(meta["size"]))
+            begin = end
+        if begin != len(data):
+            raise ValueError(f"{len(data)} bytes for chunks of {begin}")
+        return Heard(read_status(result["status"]), chunks, has_more)
+    except (KeyError, TypeError, ValueError) as e:
+        raise HostError(f"the agent gave a log that cannot be read: {e!r}") from e

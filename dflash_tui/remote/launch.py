@@ -1,0 +1,175 @@
+"""Start, stop, resume a run and ask for its state. Takes an agent and plain values, gives frozen ones back."""
+
+import asyncio
+import json
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+
+from dflash_tui.errors import HostError, TimedOutError
+from dflash_tui.remote.client import AgentClient, Json
+from dflash_tui.remote.deploy import deploy
+from dflash_tui.remote.status import RunStatus, read_status
+from dflash_tui.runs import RunRecord, RunState
+
+PACKAGES = ("torch", "transformers", "safetensors")
+MIN_TRAINER_PYTHON = (3, 10)
+# Room for the first checkpoints of a small drafter; a disk with less is full for every purpose of a training.
+MIN_FREE_BYTES = 64 << 20
+# A trainer that cannot start at all says so within this time, and `launch` can say it too.
+SETTLE_S = 0.5
+# What an end may take beyond its grace: leftovers get 5 s, and a busy machine some more.
+END_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedRun:
+    """`record` is complete, with path and log; `already` says that this attempt had been started before."""
+
+    record: RunRecord
+    status: RunStatus
+    already: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    executable: str
+    version: str
+    packages: dict[str, str]
+
+
+async def preflight(agent: AgentClient) -> Interpreter:
+    """The interpreter that would train; HostError says what it lacks and how to give it that."""
+    if ":" in agent.workdir:
+        raise HostError(f"{agent.workdir} on {agent.host.name}: Python cannot load code from a path with a colon in it")
+    probe = await agent.do("probe", python=agent.python, packages=PACKAGES, env=agent.spec.env)
+    # A path of the person's choice is kept: it may be a script that sets things up.
+    executable = agent.python if agent.python.startswith("/") else probe["executable"]
+    found = Interpreter(executable, probe["python"], {k: v for k, v in probe["packages"].items() if v})
+    where = f"{agent.python} on {agent.host.name}"
+    or_another = f"or set hosts.{agent.spec.name}.python to another interpreter"
+    if tuple(int(part) for part in found.version.split(".")[:2]) < MIN_TRAINER_PYTHON:
+        raise HostError(f"{where} is Python {found.version}: a trainer needs 3.10 or newer; install one, {or_another}")
+    missing = [name for name in PACKAGES if name not in found.packages]
+    if missing:
+        raise HostError(
+            f"no {' and no '.join(missing)} in {where}: pip install 'dflash-tui[trainer]' there, {or_another}"
+        )
+    return found
+
+
+async def launch(
+    agent: AgentClient, record: RunRecord, config: Json, *, recipe: str | None = None, source: Path | None = None
+) -> LaunchedRun:
+    """Start a run that nothing here can end by accident; returns once it runs, or has failed at once (see its status).
+
+    HostError says why nothing was started; then nothing was left behind. After a lost link the same call can be
+    repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run.
+    """
+    python = await preflight(agent)
+    code = await deploy(agent, source)
+    path = f"{agent.workdir}/dflash-runs/{record.run_id}"
+    record = replace(
+        record,
+        host=agent.spec.name,
+        path=path,
+        log=f"{path}/train_log.jsonl",
+        created=record.created or time.time(),
+        code_hash=code.sha256,
+        config=config,
+    )
+    spec: Json = {
+        "run_id": record.run_id,
+        "recipe": recipe,
+        "host": record.host,
+        "parent": record.parent,
+        "code": asdict(code),
+        "python": asdict(python),
+        "env": {**agent.spec.env, "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1"},
+    }
+    return await _start(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id})
+
+
+async def resume(agent: AgentClient, run_id: str) -> LaunchedRun:
+    """Go on from the newest checkpoint as a new attempt, with the code and config of the last one."""
+    found = await status(agent, run_id)
+    _refuse_to_resume(found, agent.host.name)
+    python = await preflight(agent)
+    folder = f"{agent.workdir}/dflash-runs/{run_id}"
+    attempt = f"{folder}/attempts/{found.attempt}"
+    run, spec, config = await _read_json(agent, f"{folder}/run.json", f"{attempt}/spec.json", f"{attempt}/config.json")
+    known = {field.name for field in fields(RunRecord)}
+    record = RunRecord(**{name: value for name, value in run.items() if name in known})
+    spec["python"] = asdict(python)
+    return await _start(agent, record, (found.attempt or 0) + 1, spec, config)
+
+
+async def stop(agent: AgentClient, run_id: str, *, grace_s: float, kill: bool = False) -> RunStatus:
+    """End a run: it may save for `grace_s` seconds, with `kill` none. Returns its state once nothing of it lives.
+
+    A run that was over stays as it was. TimedOutError if it outlives even being killed.
+    """
+    grace_s = 0.0 if kill else grace_s
+    deadline = time.monotonic() + grace_s + END_PATIENCE_S
+    found = read_status(await agent.do("stop", run_id=run_id, grace_s=grace_s))
+    pause_s = 0.05
+    while not found.state.is_over:
+        if time.monotonic() > deadline:
+            raise TimedOutError(
+                f"run {run_id} on {agent.host.name} still lives after its stop: look at pid {found.pid}"
+            )
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, 0.5)
+        # A supervisor that was killed meanwhile leaves an orphan: asked again, another one takes over.
+        op = {"op": "stop", "grace_s": grace_s} if found.state is RunState.ORPHANED else {"op": "status"}
+        found = read_status(await agent.do(**op, run_id=run_id))
+    return found
+
+
+async def status(agent: AgentClient, run_id: str) -> RunStatus:
+    return read_status(await agent.do("status", run_id=run_id))
+
+
+async def _start(agent: AgentClient, record: RunRecord, attempt: int, spec: Json, config: Json) -> LaunchedRun:
+    """Ask for an attempt, and watch its first moment."""
+    file = f"{record.path}/attempts/{attempt}/config.json"
+    spec = {**spec, "attempt": attempt, "argv": [spec["python"]["executable"], "-m", "trainer", file]}
+    answer = await agent.do(
+        "launch",
+        run_id=record.run_id,
+        attempt=attempt,
+        record=asdict(record),
+        spec=spec,
+        config=config,
+        code=record.code_hash,
+        min_free_bytes=MIN_FREE_BYTES,
+    )
+    found, end = read_status(answer), time.monotonic() + SETTLE_S
+    while not (answer["already"] or found.state.is_over or time.monotonic() > end):
+        await asyncio.sleep(0.05)
+        found = await status(agent, record.run_id)
+    return LaunchedRun(record, found, answer["already"])
+
+
+def _refuse_to_resume(found: RunStatus, host: str) -> None:
+    run = f"run {found.run_id} on {host}"
+    if found.state is RunState.ABSENT:
+        raise HostError(f"there is no {run}")
+    if not found.state.is_over:
+        raise HostError(f"{run} is {found.state} (pid {found.pid}): stop it before you resume it")
+    if found.state is RunState.FINISHED:
+        raise HostError(f"{run} has finished all its steps: there is nothing to resume")
+    if found.checkpoint is None:
+        raise HostError(f"{run} has saved no checkpoint, so there is nothing to resume: launch it anew")
+
+
+async def _read_json(agent: AgentClient, *files: str) -> list[Json]:
+    answers = await agent.ask([{"op": "read", "path": file, "final": True} for file in files])
+    values = []
+    for file, (meta, data) in zip(files, answers, strict=True):
+        agent.accepted(meta)
+        try:
+            values.append(dict(json.loads(data)))
+        except (ValueError, TypeError) as e:
+            raise HostError(f"{file} on {agent.host.name} is missing or damaged: it cannot be resumed") from e
+    return values
