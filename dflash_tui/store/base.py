@@ -100,6 +100,7 @@ class IngestSummary(msgspec.Struct, frozen=True):
     rows: int = 0
     rejects: int = 0
     first_rejects: list[RejectedLine] = []
+    num_warnings: int = 0
     warnings: list[str] = []
     rows_without_step: int = 0
     attempts: int = 0
@@ -166,3 +167,9 @@ class Store(Protocol):
         """Ask the collector to look at this run's host now (None: at all). Nothing without a collector."""
 
     def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

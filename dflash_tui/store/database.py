@@ -1,0 +1,216 @@
+"""The open DuckDB file: a Store in this process. Many threads may ask; one at a time may write.
+
+Whoever opens it for writing holds the flock of `access.py`. Nothing in this process may open the file by other means,
+not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a second writer's rows would be lost.
+"""
+
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import duckdb
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.store import ledger
+from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, RunDetail
+from dflash_tui.store.copying import copy_log
+from dflash_tui.store.guard import LOCKED_DOWN
+from dflash_tui.store.intake import Intake
+from dflash_tui.store.keys import Names
+from dflash_tui.store.mirror import Mirror
+from dflash_tui.store.panels import LENGTH_EDGES, resolve_window, run_panels
+from dflash_tui.store.queries import RunningQuery
+from dflash_tui.text import visible
+
+SCHEMA_VERSION = 1
+_COPY_TIMEOUT_S = 600.0
+
+
+class Database:
+    """A Store over the file at `path`. duckdb.Error when it cannot be opened; `is_new` tells that it was made now."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool = False,
+        aliases: Mapping[str, str] | None = None,
+        length_edges: tuple[float, float] = LENGTH_EDGES,
+    ) -> None:
+        self.path = path
+        self.on_refresh: Callable[[str | None], None] = lambda run_id: None
+        self._length_edges = length_edges
+        self._writing = threading.Lock()
+        self._opening = threading.Lock()
+        self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
+        try:
+            self.is_new = not read_only and self._apply_schema()
+            self._check_version()
+            self._tables = _names_of_tables(self._db)
+            self._write_db = self._cursor()
+            self._intake = Intake(self._write_db, Names(_columns(self._db), aliases or {}))
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _apply_schema(self) -> bool:
+        if _names_of_tables(self._db):
+            return False
+        self._db.execute("begin")
+        self._db.execute((paths.bundled("sql") / "schema.sql").read_text())
+        self._db.execute("commit")
+        # DDL is what a write-ahead log may fail to replay: it must not stay there.
+        self._db.execute("checkpoint")
+        return True
+
+    def _check_version(self) -> None:
+        [(version,)] = self._db.execute("select version from store").fetchall()
+        if version != SCHEMA_VERSION:
+            raise SchemaVersionError(f"{self.path}: was made by another version of dflash-tui (schema {version})")
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        # One cursor a call: threads that share a connection get each other's rows.
+        with self._opening:
+            return self._db.cursor()
+
+    @contextmanager
+    def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        cursor = self._cursor()
+        try:
+            yield cursor
+        finally:
+            cursor.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        with self._writing:
+            self._write_db.execute("begin")
+            try:
+                yield self._write_db
+                self._write_db.execute("commit")
+            except BaseException:
+                self._write_db.execute("rollback")
+                raise
+
+    def running_query(self) -> RunningQuery:
+        """A query that can be cancelled before its answer is there."""
+        return RunningQuery(self._cursor(), self._tables)
+
+    def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
+        return self.running_query().start(sql, params, timeout_s)
+
+    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+        with self._reading() as db:
+            return run_panels(db, run_id, names, window, buckets, self._length_edges)
+
+    def window(self, run_id: str, window: Window) -> ResolvedWindow:
+        with self._reading() as db:
+            return resolve_window(db, run_id, window)
+
+    def runs(self) -> list[Run]:
+        with self._reading() as db:
+            return ledger.list_runs(db)
+
+    def find(self, name: str) -> tuple[Run, str | None]:
+        return ledger.pick_run(self.runs(), name)
+
+    def detail(self, run_id: str) -> RunDetail:
+        with self._reading() as db:
+            return ledger.detail_of(db, run_id)
+
+    def register_run(self, record: RunRecord) -> None:
+        with self._transaction() as db:
+            Mirror(record.run_id).write_record(record)
+            ledger.put_run(db, record)
+
+    def event(self, run_id: str, event: RunEvent) -> None:
+        with self._transaction() as db:
+            self._need(db, run_id)
+            Mirror(run_id).append_event(event)
+            ledger.put_event(db, run_id, event)
+
+    def contact(self, run_id: str, time: float) -> None:
+        """The run's host answered at `time` (unix seconds)."""
+        with self._transaction() as db:
+            db.execute("update runs set contact = $2 where run = $1", [run_id, time])
+
+    def ingest(self, run_id: str, file: Path) -> IngestSummary:
+        with self._reading() as db:
+            is_known = ledger.has_run(db, run_id)
+        if not is_known:
+            self.register_run(RunRecord(run_id, run_id, "ingested"))
+        copy_log(file, Mirror(run_id))
+        return self.take_in(run_id)
+
+    def take_in(self, run_id: str) -> IngestSummary:
+        """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""
+        with self._writing:
+            self._need(self._write_db, run_id)
+            return self._intake.take_in(run_id)
+
+    def restore(self, run_id: str) -> IngestSummary:
+        """Put a run that only its mirror knows back into the tables: its record, its events, its rows."""
+        mirror = Mirror(run_id)
+        record = mirror.read_record() or RunRecord(run_id, run_id, "ingested")
+        with self._transaction() as db:
+            ledger.put_run(db, record)
+            db.execute("delete from events where run = $1", [run_id])
+            for event in mirror.events():
+                ledger.put_event(db, run_id, event)
+        return self.take_in(run_id)
+
+    def snapshot(self, path: Path) -> None:
+        with self._writing:
+            self._write_db.execute("checkpoint")
+            # A child copies: this process must not open the file, see above.
+            copied = subprocess.run(
+                ["cp", "--", self.path, path], capture_output=True, text=True, timeout=_COPY_TIMEOUT_S, check=False
+            )
+        if copied.returncode != 0:
+            raise DflashError(f"no snapshot at {path}: {visible(copied.stderr.strip())}")
+
+    def refresh(self, run_id: str | None) -> None:
+        self.on_refresh(run_id)
+
+    def close(self) -> None:
+        with self._writing:
+            self._write_db.close()
+            self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _need(self, db: duckdb.DuckDBPyConnection, run_id: str) -> None:
+        if not ledger.has_run(db, run_id):
+            raise UsageError(f"there is no run {visible(run_id)!r} in the store: register it first")
+
+
+class SchemaVersionError(DflashError):
+    """The tables are not those of this program: they are made anew from the mirrors."""
+
+
+def _names_of_tables(db: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = db.execute(
+        "select table_name from duckdb_tables() where not internal union all"
+        " select view_name from duckdb_views() where not internal"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def _columns(db: duckdb.DuckDBPyConnection) -> dict[str, str]:
+    """The columns of `records` with their types: sql/schema.sql is the only place that lists them."""
+    rows = db.execute(
+        "select column_name, data_type from duckdb_columns() where table_name = 'records' order by column_index"
+    ).fetchall()
+    return dict(rows)

@@ -1,0 +1,179 @@
+"""What a person's query may do: one SELECT over our tables, and nothing that writes, reads files or runs text.
+
+Each layer alone can be passed (a SELECT may hold `delete ... returning`, a read-only transaction may COPY to a file),
+so all of them stand: this check of the parsed statement, the READ ONLY transaction that queries.py opens, and the
+settings that the database was opened with. The functions matter most: one that reads a file, even by a wrong name or
+in vain, can read the owner's own database file, and closing that drops the lock that keeps other writers out.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, NamedTuple
+
+import duckdb
+
+from dflash_tui.errors import QueryError
+from dflash_tui.text import did_you_mean, visible
+
+# What the database is opened with. No more can be changed once it is open.
+LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "errors_as_json": "true",
+    "memory_limit": "2GB",
+    "lock_configuration": "true",
+}
+
+_TABLE_FUNCTIONS = frozenset(
+    {"range", "generate_series", "unnest", "repeat", "json_each", "json_tree", "pragma_table_info", "pragma_version"}
+    | {"pragma_database_size", "pragma_storage_info", "duckdb_columns", "duckdb_constraints", "duckdb_databases"}
+    | {"duckdb_functions", "duckdb_keywords", "duckdb_memory", "duckdb_schemas", "duckdb_settings", "duckdb_tables"}
+    | {"duckdb_types", "duckdb_views"}
+)
+_METADATA = frozenset({"information_schema", "pg_catalog"})
+_CATALOG_VIEWS = frozenset(
+    {"duckdb_columns", "duckdb_constraints", "duckdb_databases", "duckdb_schemas", "duckdb_tables", "duckdb_types"}
+    | {"duckdb_views", "sqlite_master", "pragma_database_list"}
+)
+# Functions that read files or variables of the machine, run text, write to logs or only wait.
+_FORBIDDEN = re.compile(
+    r"(read|write|parquet|sniff|copy|http|load|install)_.*|.*_scan|glob|query|query_table|getenv|.*serialized_sql"
+    r"|.*sleep.*|nextval|setval|histogram_values|force_checkpoint|checkpoint|(en|dis)able_.*|add_.*|remove_.*"
+)
+_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_PLAIN_NAME = re.compile(r"\w[\w $-]*")
+_EXPLAIN = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*explain\b", re.IGNORECASE | re.DOTALL)
+
+
+class Checked(NamedTuple):
+    """A statement that may run, and the names of the parameters it asks for."""
+
+    sql: str
+    parameters: frozenset[str]
+
+
+def check(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> Checked:
+    """`sql` if it may run over `tables`; else QueryError says in one line why not, and where."""
+    try:
+        statements = db.extract_statements(sql)
+    except duckdb.Error as e:
+        raise query_error(e) from e
+    except ValueError as e:
+        # CONNECT and UPDATE EXTENSIONS have types that the Python client does not know.
+        raise QueryError("only SELECT is allowed in a query") from e
+    if len(statements) != 1:
+        what = "is no statement" if not statements else f"are {len(statements)} statements"
+        raise QueryError(f"a query is one SELECT; here {what}")
+    kind = statements[0].type
+    offset = 0
+    if kind == duckdb.StatementType.EXPLAIN:
+        found = _EXPLAIN.match(sql)
+        offset = found.end() if found else 0
+    elif kind != duckdb.StatementType.SELECT:
+        raise QueryError(f"only SELECT is allowed in a query, not {_word(kind)}")
+    _check_tree(_parse(db, sql[offset:], is_explain=offset > 0), tables, offset)
+    return Checked(sql, frozenset(statements[0].named_parameters))
+
+
+def _word(kind: duckdb.StatementType) -> str:
+    return str(kind).rpartition(".")[2].replace("_", " ")
+
+
+def _parse(db: duckdb.DuckDBPyConnection, sql: str, *, is_explain: bool) -> Any:
+    [(text,)] = db.execute("select json_serialize_sql($1)", [sql]).fetchall()
+    tree = json.loads(text)
+    if tree["error"]:
+        if is_explain:
+            raise QueryError("only EXPLAIN of a SELECT is allowed, without ANALYZE or options")
+        raise QueryError("only a plain SELECT is allowed in a query")
+    return tree["statements"]
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    waiting = [tree]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield item
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            waiting.extend(item)
+
+
+def _check_tree(tree: Any, tables: Collection[str], offset: int) -> None:
+    nodes = list(_nodes(tree))
+    known = {name.lower() for name in tables}
+    for node in nodes:
+        for cte in node.get("cte_map", {}).get("map", []):
+            known.add(_cte_name(cte["key"]))
+    for node in nodes:
+        kind = node.get("type")
+        if isinstance(kind, str) and kind.endswith("NODE") and kind not in _NODES:
+            raise QueryError(f"only SELECT is allowed in a query, not {kind.partition('_')[0]}")
+        if kind == "BASE_TABLE":
+            _check_table(node, known, offset)
+        elif kind == "SHOW_REF":
+            _check_shown(node, known)
+        elif kind == "TABLE_FUNCTION":
+            _check_table_function(node, offset)
+        elif "function_name" in node:
+            _check_function(node, offset)
+
+
+def _cte_name(name: str) -> str:
+    # A CTE's name counts as a table everywhere in the query, so it must not be one that also names a file.
+    if not _PLAIN_NAME.fullmatch(name):
+        raise QueryError(f"{visible(name)!r} cannot name a CTE here: use letters, digits and '_'")
+    return name.lower()
+
+
+def _column(node: dict[str, Any], offset: int) -> int | None:
+    place = node.get("query_location", 2**64 - 1)
+    return place + offset + 1 if place < 2**63 else None
+
+
+def _check_table(node: dict[str, Any], known: set[str], offset: int) -> None:
+    name, schema = node["table_name"], node["schema_name"].lower()
+    if schema in _METADATA or (schema in ("", "main") and name.lower() in known | _CATALOG_VIEWS):
+        return
+    where = _column(node, offset)
+    if not _PLAIN_NAME.fullmatch(name) or schema not in ("", "main"):
+        raise QueryError(f"{visible(name)!r} is no table of the store, and a query reads no files", where)
+    raise QueryError(f"there is no table {visible(name)!r}; {did_you_mean(name, known)}", where)
+
+
+def _check_shown(node: dict[str, Any], known: set[str]) -> None:
+    # SHOW TABLES and its like come as a quoted internal name; a real one may only be a table of ours.
+    name = str(node.get("table_name") or "").strip('"').lower()
+    if name and name not in known and not re.fullmatch(r"_*[a-z]+(_[a-z]+)*", name):
+        raise QueryError(f"{visible(name)!r} is no table of the store")
+
+
+def _check_table_function(node: dict[str, Any], offset: int) -> None:
+    name = node["function"]["function_name"]
+    if name.lower() not in _TABLE_FUNCTIONS:
+        raise QueryError(f"the table function {visible(name)!r} is not allowed in a query", _column(node, offset))
+
+
+def _check_function(node: dict[str, Any], offset: int) -> None:
+    name = node["function_name"]
+    if _FORBIDDEN.fullmatch(name.lower()):
+        raise QueryError(f"the function {visible(name)!r} is not allowed in a query", _column(node, offset))
+
+
+def query_error(error: duckdb.Error) -> QueryError:
+    """DuckDB's error as one line, with the column in the text (from 1) where it names one."""
+    text = str(error)
+    begin = text.find("{")
+    try:
+        told = json.loads(text[begin:]) if begin >= 0 else {}
+    except ValueError:
+        told = {}
+    message = told.get("exception_message", text)
+    lines = [line.strip() for line in str(message).splitlines() if line.strip()]
+    place = told.get("position")
+    column = int(place) + 1 if isinstance(place, str) and place.isdecimal() else None
+    return QueryError(visible(" ".join(lines) or "the query failed"), column)

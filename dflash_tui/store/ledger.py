@@ -1,0 +1,120 @@
+"""The tables `runs` and `events`: what is known of runs beside their logs. The same facts lie in the mirrors.
+
+Plain statements on a connection that the caller chose; no transaction begins or ends here.
+"""
+
+import time
+from typing import Any
+
+import duckdb
+import msgspec
+
+from dflash_tui.errors import UsageError
+from dflash_tui.runs import Run, RunEvent, RunRecord, RunState
+from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
+from dflash_tui.text import nearest, visible
+
+_RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"
+_RUN = "run, name, kind, host, state, reason, code, signal, attempt, last_step, total_steps, created, contact"
+
+
+def put_run(db: duckdb.DuckDBPyConnection, record: RunRecord) -> None:
+    """Add a run, or replace what was known of it; its state stays."""
+    config = None if record.config is None else msgspec.json.encode(record.config).decode()
+    values = [record.run_id, record.name, record.kind, record.host, record.path, record.log, record.created]
+    values += [record.parent, record.code_hash, config]
+    if has_run(db, record.run_id):
+        db.execute(
+            "update runs set name = $2, kind = $3, host = $4, path = $5, log = $6, created = $7, parent = $8,"
+            " code_hash = $9, config = $10 where run = $1",
+            values,
+        )
+    else:
+        marks = ", ".join(f"${n}" for n in range(1, 11))
+        db.execute(f"insert into runs ({_RECORD}, state) values ({marks}, 'absent')", values)  # noqa: S608
+
+
+def put_event(db: duckdb.DuckDBPyConnection, run_id: str, event: RunEvent) -> None:
+    """Add an event; one of a state is how the run stands from now on."""
+    values: list[Any] = [run_id, event.time, event.kind, event.state, event.reason]
+    values += [event.code, event.signal, event.attempt, event.pid, event.text]
+    db.execute("insert into events values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", values)
+    if event.kind != "state" or event.state is None:
+        return
+    state = _state(event.state)
+    is_over = state is not None and state.is_over
+    db.execute(
+        "update runs set state = $2, reason = $3, code = $4, signal = $5, attempt = coalesce($6, attempt),"
+        " pid = case when $8 then null else coalesce($7, pid) end,"
+        " state_since = case when state = $2 and coalesce($6, attempt) is not distinct from attempt"
+        " then coalesce(state_since, $9) else $9 end where run = $1",
+        [run_id, event.state, event.reason, event.code, event.signal, event.attempt, event.pid, is_over, event.time],
+    )
+
+
+def _state(text: str) -> RunState | None:
+    return RunState(text) if text in {*RunState} else None
+
+
+def has_run(db: duckdb.DuckDBPyConnection, run_id: str) -> bool:
+    return bool(db.execute("select 1 from runs where run = $1", [run_id]).fetchall())
+
+
+def list_runs(db: duckdb.DuckDBPyConnection) -> list[Run]:
+    """Every run, the newest first."""
+    rows = db.execute(f"select {_RUN} from runs order by created desc nulls last, run").fetchall()  # noqa: S608
+    now = time.time()
+    return [_run(row, now) for row in rows]
+
+
+def _run(row: tuple[Any, ...], now: float) -> Run:
+    run_id, name, kind, host, state, reason, code, signal, attempt, step, total_steps, created, contact = row
+    age_s = None if created is None else max(0.0, now - created)
+    # Silence says something only of a run that may still live, on a host.
+    known = _state(state)
+    may_live = host is not None and known is not None and not known.is_over and known != RunState.ABSENT
+    silent_s = max(0.0, now - contact) if may_live and contact is not None else None
+    return Run(run_id, name, kind, host, state, reason, code, signal, attempt, step, total_steps, age_s, silent_s)
+
+
+def detail_of(db: duckdb.DuckDBPyConnection, run_id: str) -> RunDetail:
+    """UsageError when there is no such run."""
+    rows = db.execute(
+        f"select {_RECORD}, pid, state_since from runs where run = $1",  # noqa: S608
+        [run_id],
+    ).fetchall()
+    if not rows:
+        raise UsageError(f"there is no run {visible(run_id)!r} in the store")
+    name, kind, host, path, log, created, parent, code_hash, config, pid, state_since = rows[0][1:]
+    config = None if config is None else msgspec.json.decode(config)
+    record = RunRecord(run_id, name, kind, host, path, log, created, parent, code_hash, config)
+    [run] = [run for run in list_runs(db) if run.run_id == run_id]
+    attempts = db.execute(
+        "select attempt, generation, first_line, first_step, nullif(cut_step, $2), started, resumed_from_step"
+        " from attempts where run = $1 order by attempt",
+        [run_id, NEVER_CUT],
+    ).fetchall()
+    return RunDetail(run, record, pid, state_since, [AttemptRow(*row) for row in attempts])
+
+
+def pick_run(runs: list[Run], name: str) -> tuple[Run, str | None]:
+    """The run meant by `name`: its run_id, else the newest so named (and a notice if there are more), else a unique
+    prefix of either. UsageError with the nearest name otherwise. `runs` are the newest first."""
+    for run in runs:
+        if run.run_id == name:
+            return run, None
+    named = [run for run in runs if run.name == name]
+    if named:
+        notice = None
+        if len(named) > 1:
+            notice = f"{len(named)} runs are called {visible(name)!r}: this is the newest, {named[0].run_id}"
+        return named[0], notice
+    begun = [run for run in runs if name and (run.run_id.startswith(name) or run.name.startswith(name))]
+    if len(begun) == 1:
+        return begun[0], None
+    if begun:
+        some = ", ".join(visible(run.run_id) for run in begun[:4])
+        raise UsageError(f"{visible(name)!r} may be {len(begun)} runs ({some}{', ...' if len(begun) > 4 else ''})")
+    near = nearest(name, [run.run_id for run in runs] + [run.name for run in runs])
+    hint = f"did you mean {visible(near)!r}?" if near else "`dflash-tui runs` lists them"
+    raise UsageError(f"there is no run {visible(name)!r}: {hint}")

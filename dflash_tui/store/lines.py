@@ -1,0 +1,167 @@
+"""Bytes of a log -> whole lines -> JSON objects, exactly. Knows no column, no run and no database.
+
+A line is what ends in a newline. What stands behind the last one is held back until its rest arrives, so a poll may
+cut anywhere, also inside a character.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+# 4 MiB a slice: larger ones are no faster to parse, and memory stays flat.
+SLICE_BYTES = 4 << 20
+# Longer lines are refused: one must fit in memory several times over while it is parsed.
+MAX_LINE_BYTES = 16 << 20
+MAX_DEPTH = 64
+# How much of a refused line is kept for people to look at.
+KEPT_CHARS = 2000
+
+_BOM = b"\xef\xbb\xbf"
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some whole lines of a log: `data` from `byte_offset` up to `end_offset`, the first being line `line_no`.
+
+    `is_too_long` marks one line over the limit; then `data` is only its beginning.
+    """
+
+    byte_offset: int
+    end_offset: int
+    line_no: int
+    data: bytes
+    is_too_long: bool = False
+
+    def text(self) -> str:
+        """The lines as text, bytes that are not UTF-8 as U+FFFD. A newline byte always stays a newline."""
+        data = self.data.removeprefix(_BOM) if self.byte_offset == 0 else self.data
+        return data.decode(errors="replace")
+
+    def raw_lines(self) -> list[bytes]:
+        return self.data.removesuffix(b"\n").split(b"\n")
+
+    @property
+    def num_lines(self) -> int:
+        return self.data.count(b"\n") if self.data.endswith(b"\n") else self.data.count(b"\n") + 1
+
+
+def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = False) -> Iterator[Slice]:
+    """The whole lines of the file from `byte_offset` on, where line `line_no` begins.
+
+    `is_closed` says that nothing more will come, so that an unfinished last line is given too.
+    """
+    with path.open("rb") as file:
+        file.seek(byte_offset)
+        rest = b""
+        while block := file.read(SLICE_BYTES):
+            data = rest + block
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                found = Slice(byte_offset, byte_offset + cut, line_no, data[:cut])
+                rest = data[cut:]
+            elif len(data) <= MAX_LINE_BYTES:
+                rest = data
+                continue
+            else:
+                end, rest = _skip_line(file, byte_offset + len(data))
+                if end is None and not is_closed:
+                    return
+                found = Slice(byte_offset, end or file.tell(), line_no, data[:KEPT_CHARS], is_too_long=True)
+            byte_offset = found.end_offset
+            line_no += 1 if found.is_too_long else found.num_lines
+            yield found
+        if rest and is_closed:
+            yield Slice(byte_offset, byte_offset + len(rest), line_no, rest)
+
+
+def _skip_line(file: BinaryIO, offset: int) -> tuple[int | None, bytes]:
+    """Read on to the end of a line: where the next one begins (None: nowhere yet), and its bytes so far."""
+    while block := file.read(SLICE_BYTES):
+        cut = block.find(b"\n") + 1
+        if cut:
+            return offset + cut, block[cut:]
+        offset += len(block)
+    return None, b""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one line holds: its objects, or the reason why it is refused. `notes` tell what was not as it should be."""
+
+    objects: list[dict[str, Any]]
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def parse(raw: bytes) -> Parsed:
+    """One line, read exactly: NaN and infinities as Python writes them, several objects behind one another, the last
+    of doubled keys. A blank line holds nothing."""
+    notes: list[str] = []
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as e:
+        text = raw.decode(errors="replace")
+        notes.append(f"byte {raw[e.start]:#04x} is not UTF-8 and was replaced")
+    text = text.removeprefix("\ufeff").strip(" \t\r\n")
+    if text.startswith("\0") or text.endswith("\0"):
+        # A machine that lost power leaves a hole of NULs where the file system had only kept the new length.
+        text = text.strip("\0 \t\r\n")
+        notes.append("NUL bytes around the record were dropped")
+    if not text:
+        return Parsed([])
+    if _is_deep(text):
+        return Parsed([], f"nested more than {MAX_DEPTH} levels deep")
+
+    def merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        merged = dict(pairs)
+        if len(merged) < len(pairs):
+            keys = [key for key, _ in pairs]
+            double = next(key for key in keys if keys.count(key) > 1)
+            notes.append(f"key {double!r} stands twice: its last value counts")
+        return merged
+
+    try:
+        return Parsed(_objects(text, json.JSONDecoder(object_pairs_hook=merge)), None, tuple(notes))
+    except ValueError as e:
+        return Parsed([], _why_not(text, e), tuple(notes))
+
+
+def _objects(text: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    at = 0
+    while at < len(text):
+        if text[at] != "{":
+            raise ValueError("no JSON object" if not found else "text after the record")
+        value, end = decoder.raw_decode(text, at)
+        found.append(value)
+        space = _SPACE.match(text, end)
+        at = space.end() if space else end
+    return found
+
+
+def _why_not(text: str, error: ValueError) -> str:
+    if "\0" in text:
+        return "NUL bytes"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON: {error.msg} at character {error.pos + 1}"
+    return str(error)
+
+
+def _is_deep(text: str) -> bool:
+    # Brackets inside strings are counted too; only a line with very many of them is looked at more closely.
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    is_string = False
+    for part in re.finditer(r'\\.|["\[\]{}]', text):
+        sign = part.group()
+        if sign == '"':
+            is_string = not is_string
+        elif not is_string:
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)
+            deepest = max(deepest, depth)
+    return deepest > MAX_DEPTH

@@ -1,0 +1,165 @@
+"""The byte-exact local copy of what a run wrote: `mirrors/<run_id>/`, the truth that the database is made from.
+
+    run.json  events.jsonl  train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
+
+A stream is a path in that folder that grows as the far file does. When the far file was rotated, truncated or
+rewritten, the copy is kept under its generation's number and a fresh one begins. The size of a copy is the offset to
+read on from, so that no crash can make a cursor claim bytes that are not there. Only the owner of the store writes.
+"""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.runs import Cursor, RunEvent, RunRecord, is_run_id
+
+TRAIN_LOG: Final = "train_log.jsonl"
+_STREAM = re.compile(r"train_log\.jsonl|attempts/[1-9][0-9]{0,5}/output\.log")
+_ANCHOR_BYTES = 64
+
+
+def anchor(tail: bytes) -> str:
+    """What stands for the bytes before an offset: 16 hex digits of the sha1 of the last 64 of them; none for none."""
+    return hashlib.sha1(tail[-_ANCHOR_BYTES:], usedforsecurity=False).hexdigest()[:16] if tail else ""
+
+
+def mirrored_runs() -> list[str]:
+    """The run ids that have a mirror on this machine."""
+    folder = paths.mirrors_dir()
+    if not folder.is_dir():
+        return []
+    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir() and is_run_id(entry.name))
+
+
+class Mirror:
+    """One run's folder of copies. UsageError when `run_id` may not name a folder."""
+
+    def __init__(self, run_id: str) -> None:
+        if not is_run_id(run_id):
+            raise UsageError(f"{run_id!r} cannot name a run: lower-case letters, digits, '.', '_' and '-' only")
+        self.run_id = run_id
+        self.folder = paths.mirrors_dir() / run_id
+
+    def write_record(self, record: RunRecord) -> None:
+        self._make(self.folder)
+        self._replace(self.folder / "run.json", msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
+    def read_record(self) -> RunRecord | None:
+        """What is known of the run; None if nobody registered it, DflashError if the file cannot be read."""
+        file = self.folder / "run.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=RunRecord)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError) as e:
+            raise DflashError(f"{file}: is no record of a run ({e}); write it again, or remove the folder") from e
+
+    def append_event(self, event: RunEvent) -> None:
+        self._make(self.folder)
+        with (self.folder / "events.jsonl").open("ab+") as file:
+            # A crash may have left half a line: it must not swallow this one.
+            size = file.seek(0, os.SEEK_END)
+            torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
+            file.write(b"\n" * torn + msgspec.json.encode(event) + b"\n")
+
+    def events(self) -> Iterator[RunEvent]:
+        """The events, oldest first. A torn line is passed over: what it told is in the next one."""
+        file = self.folder / "events.jsonl"
+        if not file.exists():
+            return
+        for line in file.read_bytes().splitlines():
+            try:
+                yield msgspec.json.decode(line, type=RunEvent)
+            except msgspec.MsgspecError:
+                continue
+
+    def path(self, stream: str, generation: int | None = None) -> Path:
+        """Where a generation of `stream` lies; None is the newest."""
+        if not _STREAM.fullmatch(stream):
+            raise UsageError(f"{stream!r} is no stream of a run: {TRAIN_LOG} and attempts/<n>/output.log are")
+        file = self.folder / stream
+        if generation is None or generation >= self.generation(stream):
+            return file
+        return file.with_name(f"{file.stem}.{generation}{file.suffix}")
+
+    def size(self, stream: str, generation: int | None = None) -> int:
+        """Bytes that are here of a generation of `stream`."""
+        try:
+            return self.path(stream, generation).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def cursor(self, stream: str) -> Cursor:
+        """How much of the far file is here."""
+        file = self.path(stream)
+        try:
+            with file.open("rb") as copy:
+                size = copy.seek(0, os.SEEK_END)
+                copy.seek(max(0, size - _ANCHOR_BYTES))
+                tail = copy.read()
+        except FileNotFoundError:
+            return Cursor()
+        return Cursor(size, self._read_inode(file), anchor(tail)) if size else Cursor()
+
+    def append(self, stream: str, data: bytes, cursor: Cursor) -> None:
+        """Add what was read; `cursor` says where the far file stands after it. DflashError when that does not fit."""
+        file = self.path(stream)
+        self._make(file.parent)
+        size = self.size(stream)
+        if cursor.offset != size + len(data):
+            raise DflashError(
+                f"{file}: holds {size} bytes, so {len(data)} more cannot end at {cursor.offset}; read it again"
+            )
+        if cursor.inode != self._read_inode(file):
+            # Before the bytes: after a crash between the two, no byte is claimed for the wrong file.
+            self._replace(_inode_file(file), str(cursor.inode or "").encode())
+        with file.open("ab") as copy:
+            copy.write(data)
+
+    def start_generation(self, stream: str, reason: str) -> int:
+        """Set the copy aside and begin a fresh one. Returns the number of the generation that begins."""
+        file = self.path(stream)
+        number = self.generation(stream)
+        if not self.size(stream):
+            return number
+        said = f"{stream} was {reason}: generation {number + 1} begins"
+        self.append_event(RunEvent(time.time(), "note", text=said))
+        file.rename(file.with_name(f"{file.stem}.{number}{file.suffix}"))
+        return number + 1
+
+    def generation(self, stream: str) -> int:
+        """The number of the newest generation, from 1."""
+        file = self.folder / stream
+        older = re.compile(re.escape(file.stem) + r"\.([1-9][0-9]{0,8})" + re.escape(file.suffix))
+        if not file.parent.is_dir():
+            return 1
+        found = (older.fullmatch(entry.name) for entry in file.parent.iterdir())
+        return 1 + max((int(match[1]) for match in found if match), default=0)
+
+    def _make(self, folder: Path) -> None:
+        paths.private_dir(paths.mirrors_dir())
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _read_inode(self, file: Path) -> int | None:
+        try:
+            text = _inode_file(file).read_text()
+        except FileNotFoundError:
+            return None
+        return int(text) if text.isdecimal() else None
+
+    def _replace(self, file: Path, data: bytes) -> None:
+        part = file.with_name(f".{file.name}.part")
+        part.write_bytes(data)
+        part.replace(file)
+
+
+def _inode_file(file: Path) -> Path:
+    return file.with_name(f"{file.name}.inode")

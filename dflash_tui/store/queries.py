@@ -1,0 +1,129 @@
+"""A person's query while it runs: checked, bound, read only, limited in time, cancellable from another thread."""
+
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import duckdb
+
+from dflash_tui.errors import QueryError, TimedOutError
+from dflash_tui.store.base import Answer, Row
+from dflash_tui.store.cells import odd_columns, plain_rows
+from dflash_tui.store.guard import Checked, check, query_error
+from dflash_tui.text import did_you_mean
+
+BATCH_ROWS = 2048
+
+
+class RunningQuery:
+    """One query on a cursor of its own. `start` and the answer's reader belong to one thread, `cancel` to any."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, tables: Collection[str]) -> None:
+        self._db = db
+        self._tables = tables
+        self._is_cancelled = False
+        self._is_late = False
+        self._is_open = True
+        self._timeout_s = 0.0
+        self._timer: threading.Timer | None = None
+        self._turn = threading.RLock()
+
+    def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
+        """QueryError for what is wrong or not allowed; TimedOutError when `timeout_s` is over before the first row."""
+        try:
+            with self._turn:
+                checked = check(self._db, sql, self._tables)
+                bound = _bind(checked, params or {})
+                if timeout_s is not None:
+                    self._timeout_s = timeout_s
+                    self._timer = threading.Timer(timeout_s, self._expire)
+                    self._timer.daemon = True
+                    self._timer.start()
+                with self._one_line_errors():
+                    return self._begin(checked.sql, bound)
+        except BaseException:
+            self.close()
+            raise
+
+    def cancel(self) -> None:
+        """Stop it now; its reader meets a QueryError. Harmless before and after."""
+        self._is_cancelled = True
+        self._db.interrupt()
+
+    def close(self) -> None:
+        """Give the cursor back, after cancelling what still runs in another thread."""
+        if not self._turn.acquire(blocking=False):
+            self.cancel()
+            self._turn.acquire()
+        try:
+            if self._timer:
+                self._timer.cancel()
+            if self._is_open:
+                self._is_open = False
+                self._db.close()
+        finally:
+            self._turn.release()
+
+    def _expire(self) -> None:
+        self._is_late = True
+        self._db.interrupt()
+
+    def _begin(self, sql: str, bound: dict[str, Any]) -> Answer:
+        self._db.execute("begin transaction read only")
+        columns, types = self._execute(sql, bound)
+        if any("WITH TIME ZONE" in kind for kind in types):
+            # Python would need pytz to take them: let DuckDB write them out.
+            names = [f"c{n}" for n in range(len(types))]
+            texts = [
+                f"replace({name}::varchar, ' ', 'T')" if "WITH TIME ZONE" in kind else name
+                for name, kind in zip(names, types, strict=True)
+            ]
+            inner = sql.rstrip().rstrip(";")
+            self._execute(f"select {', '.join(texts)} from (\n{inner}\n) as answer({', '.join(names)})", bound)  # noqa: S608
+        return Answer(columns, types, self._batches(types), self.close)
+
+    def _execute(self, sql: str, bound: dict[str, Any]) -> tuple[list[str], list[str]]:
+        self._db.execute(sql, bound)
+        described = self._db.description or []
+        return [column[0] for column in described], [str(column[1]) for column in described]
+
+    def _batches(self, types: list[str]) -> Iterator[list[Row]]:
+        odd = odd_columns(types)
+        while True:
+            with self._turn, self._one_line_errors():
+                if not self._is_open:
+                    raise QueryError("the query was cancelled")
+                rows = self._db.fetchmany(BATCH_ROWS)
+            if not rows:
+                return
+            yield plain_rows(rows, odd) if odd else rows
+
+    @contextmanager
+    def _one_line_errors(self) -> Iterator[None]:
+        try:
+            if self._is_cancelled:
+                raise QueryError("the query was cancelled")
+            yield
+        except duckdb.InterruptException as e:
+            if self._is_late and not self._is_cancelled:
+                raise TimedOutError(
+                    f"the query took longer than {self._timeout_s:g} s; ask for less, or raise --timeout"
+                ) from e
+            raise QueryError("the query was cancelled") from e
+        except duckdb.OutOfMemoryException as e:
+            raise QueryError("the query needs more memory than it may have; ask for fewer rows or groups") from e
+        except duckdb.Error as e:
+            raise query_error(e) from e
+
+
+def _bind(checked: Checked, params: dict[str, Any]) -> dict[str, Any]:
+    for name in params:
+        if name not in checked.parameters:
+            known = ", ".join(f"${known}" for known in sorted(checked.parameters)) or "none"
+            raise QueryError(f"the query has no parameter ${name}; it has {known}")
+    for name in sorted(checked.parameters):
+        if name not in params:
+            hint = did_you_mean(name, params) if params else f"give it with -p {name}=..."
+            raise QueryError(f"the query asks for ${name}, which has no value; {hint}")
+    return params

@@ -1,0 +1,157 @@
+"""One slice of a log -> rows of `records` and `rejects`. Says what it saw; knows no cursor and no transaction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import duckdb
+
+from dflash_tui.store.base import RejectedLine
+from dflash_tui.store.exact import as_json, row_of
+from dflash_tui.store.keys import Names
+from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
+from dflash_tui.store.plain import PlainAnswer, keys_in, plain_statement
+
+
+class TrainRow(NamedTuple):
+    """What the rules of a resume look at: the train rows of rank 0 that have a step."""
+
+    line_no: int
+    step: int
+    epoch: float | None
+
+
+class StartRow(NamedTuple):
+    """A `start` event."""
+
+    line_no: int
+    time: float | None
+    resumed_from_step: int | None
+    total_steps: int | None
+
+
+@dataclass(slots=True)
+class SliceRows:
+    """What a slice held. `keys` are those that had a value, columns by their own names."""
+
+    num_rows: int = 0
+    num_without_step: int = 0
+    train: list[TrainRow] = field(default_factory=list)
+    starts: list[StartRow] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    rejects: list[RejectedLine] = field(default_factory=list)
+    warnings: list[tuple[int, str]] = field(default_factory=list)
+
+
+class RowWriter:
+    """Writes the rows of one generation of a run's log, all as of one attempt."""
+
+    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names, run_id: str, generation: int, attempt: int) -> None:
+        self._db = db
+        self._names = names
+        self._where = {"run": run_id, "generation": generation}
+        self._attempt = attempt
+
+    def write(self, part: Slice, expected_keys: set[str]) -> SliceRows:
+        """`expected_keys`: what the run has logged before; only a matter of speed."""
+        found = SliceRows()
+        if part.is_too_long:
+            text = part.data.decode(errors="replace")
+            reason = f"longer than {MAX_LINE_BYTES >> 20} MiB"
+            found.rejects.append(RejectedLine(part.line_no, part.byte_offset, reason, text))
+        elif left := self._write_plain(part, expected_keys, found):
+            self._write_exact(part, left, found)
+        self._write_rejects(found.rejects)
+        return found
+
+    def _write_plain(self, part: Slice, expected_keys: set[str], found: SliceRows) -> Sequence[int]:
+        statement = plain_statement(self._names, keys_in(part) | expected_keys)
+        values = {
+            **self._where,
+            **statement.params,
+            "attempt": self._attempt,
+            "line_no": part.line_no,
+            "num_lines": part.num_lines,
+            "text": part.text().removesuffix("\n"),
+        }
+        [row] = self._db.execute(statement.sql, values).fetchall()
+        answer = PlainAnswer(*row)
+        found.num_rows = answer.num_taken
+        found.num_without_step = answer.num_without_step
+        found.train = [
+            TrainRow(part.line_no + at, step, epoch)
+            for at, step, epoch in zip(answer.at or (), answer.steps or (), answer.epochs or (), strict=True)
+        ]
+        found.keys.update(column for column, given in zip(statement.columns, answer.given, strict=True) if given)
+        found.keys.update(answer.unknown_keys or ())
+        return answer.left or ()
+
+    def _write_exact(self, part: Slice, left: Sequence[int], found: SliceRows) -> None:
+        lines = part.raw_lines()
+        offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
+        rows: list[str] = []
+        for at in left:
+            line_no = part.line_no + at
+            parsed = parse(lines[at])
+            found.warnings.extend((line_no, note) for note in parsed.notes)
+            if parsed.reason is not None:
+                text = lines[at][: 4 * KEPT_CHARS].decode(errors="replace")[:KEPT_CHARS]
+                found.rejects.append(RejectedLine(line_no, offsets[at], parsed.reason, text))
+            for record in parsed.objects:
+                cells, notes = row_of(self._names, record)
+                found.warnings.extend((line_no, note) for note in notes)
+                self._note(found, line_no, cells)
+                rows.append(as_json({**cells, "line_no": line_no}))
+        if rows:
+            found.train.sort(key=lambda row: row.line_no)
+            self._insert(rows)
+
+    def _note(self, found: SliceRows, line_no: int, cells: dict[str, Any]) -> None:
+        extra = cells.get("extra", {})
+        found.num_rows += 1
+        found.keys.update(key for key in cells if key not in ("extra", "event"))
+        found.keys.update(key for key, value in extra.items() if value is not None)
+        step = cells.get("step")
+        if cells["event"] == "start":
+            config = extra.get("config")
+            total = (config if isinstance(config, dict) else {}).get("total_steps", extra.get("total_steps"))
+            resumed = cells.get("resumed_from_step")
+            found.starts.append(StartRow(line_no, cells.get("time"), _count(resumed), _count(total)))
+        elif cells["event"] == "train" and not cells.get("rank"):
+            if step is None:
+                found.num_without_step += 1
+            else:
+                found.train.append(TrainRow(line_no, step, cells.get("epoch")))
+
+    def _insert(self, rows: list[str]) -> None:
+        kinds = {**self._names.kinds, "line_no": "BIGINT", "extra": "JSON"}
+        spec = ", ".join(f'"{name}":"{kind}"' for name, kind in kinds.items())
+        targets = ", ".join(f'"{name}"' for name in kinds)
+        self._db.execute(
+            f"insert into records (run, generation, attempt, {targets}) select $run, $generation, $attempt, row.*"  # noqa: S608
+            " from (select unnest($rows) as text) as cut, lateral (select json_transform(text, $spec) as row)",
+            {**self._where, "attempt": self._attempt, "rows": rows, "spec": f"{{{spec}}}"},
+        )
+
+    def _write_rejects(self, rejects: list[RejectedLine]) -> None:
+        if not rejects:
+            return
+        self._db.execute(
+            "insert into rejects (run, generation, line_no, byte_offset, reason, line) select $run, $generation,"
+            " unnest($line_no), unnest($byte_offset), unnest($reason), unnest($line)",
+            {
+                **self._where,
+                "line_no": [line.line_no for line in rejects],
+                "byte_offset": [line.byte_offset for line in rejects],
+                "reason": [line.reason for line in rejects],
+                "line": [line.text for line in rejects],
+            },
+        )
+
+
+def _count(value: Any) -> int | None:
+    """A number of steps from a start event, whatever it was written as; None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
+        return None
+    return int(value)
