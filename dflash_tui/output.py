@@ -111,3 +111,13 @@ def write_report(
         if panel.state == "rows" and panel.chart in ("table", "stat"):
             out.write("\n".join("  " + line for line in draw_table(panel.columns, panel.rows, width - 2).splitlines()))
             out.write("\n")
+
+
+def report_tree(run_id: str, window: "ResolvedWindow", panels: Iterable["PanelResult"]) -> dict[str, Any]:
+    """The report as the JSON shape that scripts build on."""
+    keys = ("state", "why", "headline", "columns", "units", "rows")
+    return {
+        "run": run_id,
+        "window": {"kind": window.kind, "n": window.n, "first": window.first, "last": window.last},
+        "panels": {panel.name: {key: getattr(panel, key) for key in keys} for panel in panels},
+    }

@@ -1,0 +1,198 @@
+"""One host's collector: what its live runs wrote goes into their mirrors, then into the tables, and states are noted.
+
+Owns the pace of polling and what a host that does not answer means: its runs keep the state they had, and there is a
+sentence on since when it is silent. Which runs are live, and on which hosts, is the conductor's to say (`watch.py`).
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from dflash_tui.config import HostSpec
+from dflash_tui.errors import HostError
+from dflash_tui.hosts import open_host
+from dflash_tui.remote.client import AgentClient
+from dflash_tui.remote.follow import Heard, sweep
+from dflash_tui.remote.status import RunStatus
+from dflash_tui.runs import Cursor, RunEvent
+from dflash_tui.store.database import Database
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+from dflash_tui.text import duration
+
+FOCUSED_S = 0.25
+VISIBLE_S = 2.0
+HIDDEN_S = 10.0
+BACKOFF_MAX_S = 60.0
+# The time of last contact is shown in seconds; writing it more often than this would only grow the database's log.
+CONTACT_EVERY_S = 5.0
+
+Seen = tuple[str | int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A host that does not answer: since when (monotonic), why, and when it is tried again."""
+
+    since: float
+    next_try: float
+    why: str
+
+    def __str__(self) -> str:
+        now = time.monotonic()
+        wait = max(0.0, self.next_try - now)
+        return f"no contact for {duration(now - self.since)}, next try in {duration(wait)}: {self.why}"
+
+
+class HostCollector:
+    """Polls the live runs of one host through one agent; no agent stays when there is none."""
+
+    def __init__(self, spec: HostSpec, database: Database, advanced: Callable[[str | None], None]) -> None:
+        self.silence: Silence | None = None
+        self._spec = spec
+        self._database = database
+        self._advanced = advanced
+        self._due: dict[str, float] = {}
+        self._seen: dict[str, Seen] = {}
+        self._contact: dict[str, float] = {}
+        self._focus: str | None = None
+        self._woken = asyncio.Event()
+
+    def follow(self, run_ids: Iterable[str], focus: str | None) -> None:
+        """These are the live runs now; `focus` is the one on screen. New ones are asked for at once."""
+        wanted = set(run_ids)
+        is_news = not wanted <= self._due.keys() or focus != self._focus
+        self._focus = focus
+        self._due = {run_id: self._due.get(run_id, 0.0) for run_id in wanted}
+        if focus in self._due:
+            self._due[focus] = 0.0
+        if is_news:
+            self._woken.set()
+
+    def hurry(self) -> None:
+        """Ask now, also a host whose next try is still to come."""
+        self._due = dict.fromkeys(self._due, 0.0)
+        self._woken.set()
+
+    async def collect(self) -> None:
+        """Until cancelled."""
+        tries = 0
+        while True:
+            await self._wait_for_work()
+            try:
+                host = open_host(self._spec)
+                try:
+                    async with AgentClient.open(host, self._spec) as agent:
+                        tries = 0
+                        await self._poll(agent)
+                finally:
+                    await host.close()
+            except HostError as e:
+                tries += 1
+                await self._back_off(tries, e)
+
+    async def _wait_for_work(self) -> None:
+        while not self._due:
+            await self._sleep(None)
+
+    async def _back_off(self, tries: int, error: HostError) -> None:
+        # Full jitter: fifty sessions that lost one host must not come back in step.
+        wait_s = random.uniform(0.5, 1.0) * min(BACKOFF_MAX_S, 2.0 ** (tries - 1))
+        since = self.silence.since if self.silence else time.monotonic()
+        self.silence = Silence(since, time.monotonic() + wait_s, str(error))
+        self._advanced(None)
+        await self._sleep(wait_s)
+
+    async def _poll(self, agent: AgentClient) -> None:
+        while self._due:
+            now = time.monotonic()
+            due = [run_id for run_id, at in self._due.items() if at <= now]
+            if due:
+                await self._sweep(agent, due)
+            else:
+                await self._sleep(min(self._due.values()) - now)
+
+    async def _sleep(self, seconds: float | None) -> None:
+        """Until `seconds` are over or there is news."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
+        self._woken.clear()
+
+    async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
+        wanted = await asyncio.to_thread(lambda: {run_id: _cursors(run_id) for run_id in run_ids})
+        heard = await sweep(agent, wanted)
+        if self.silence:
+            self.silence = None
+            self._advanced(None)
+        for run_id, what in heard.items():
+            has_more = isinstance(what, Heard) and what.has_more
+            if run_id in self._due:
+                self._due[run_id] = 0.0 if has_more else time.monotonic() + self._interval_s(run_id)
+            if await asyncio.to_thread(self._take, run_id, what):
+                self._advanced(run_id)
+
+    def _interval_s(self, run_id: str) -> float:
+        if self._focus is None:
+            return VISIBLE_S
+        return FOCUSED_S if run_id == self._focus else HIDDEN_S
+
+    def _take(self, run_id: str, what: Heard | HostError) -> bool:
+        """Bytes into the mirror, lines into the tables, a new state into the events. Whether anything changed."""
+        if isinstance(what, HostError):
+            return self._note(run_id, ("trouble", str(what)), RunEvent(time.time(), "note", text=str(what)))
+        mirror, has_grown = Mirror(run_id), False
+        for chunk in what.chunks:
+            if chunk.reset:
+                mirror.start_generation(chunk.stream, chunk.reset)
+            if chunk.data:
+                mirror.append(chunk.stream, chunk.data, chunk.cursor)
+                has_grown = True
+        if has_grown:
+            self._database.take_in(run_id)
+        self._hear(run_id)
+        # An end is noted when the log is complete: who waits for the end finds every step.
+        if what.status.state.is_over and what.has_more:
+            return has_grown
+        return self._note(run_id, _seen(what.status), state_event(what.status)) or has_grown
+
+    def _hear(self, run_id: str) -> None:
+        now = time.time()
+        if now - self._contact.get(run_id, 0.0) >= CONTACT_EVERY_S:
+            self._contact[run_id] = now
+            self._database.contact(run_id, now)
+
+    def _note(self, run_id: str, seen: Seen, event: RunEvent) -> bool:
+        if self._seen.get(run_id) == seen:
+            return False
+        self._database.event(run_id, event)
+        self._seen[run_id] = seen
+        return True
+
+
+def _cursors(run_id: str) -> dict[str, Cursor]:
+    mirror = Mirror(run_id)
+    outputs = [str(path.relative_to(mirror.folder)) for path in mirror.folder.glob("attempts/*/output.log")]
+    return {stream: mirror.cursor(stream) for stream in (TRAIN_LOG, *outputs)}
+
+
+def _seen(status: RunStatus) -> Seen:
+    return status.state, status.reason, status.code, status.signal, status.attempt, status.pid
+
+
+def state_event(status: RunStatus) -> RunEvent:
+    """What a host says of a run, as an event that happened now."""
+    return RunEvent(
+        time=time.time(),
+        kind="state",
+        state=status.state,
+        reason=status.reason,
+        code=status.code,
+        signal=status.signal,
+        attempt=status.attempt,
+        pid=status.pid,
+        text=status.note,
+    )

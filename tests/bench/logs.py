@@ -1,0 +1,72 @@
+"""Logs to measure with: the story's shape (some 260 bytes a line) and our trainer's, any number of steps, seeded."""
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+HORIZON = 73_290
+
+
+def write_log(file: Path, steps: int, shape: str = "story", seed: int = 0) -> Path:
+    """`steps` train records in `shape`, written once: a file that is there already is kept."""
+    if not file.exists():
+        part = file.with_suffix(".part")
+        with part.open("w", encoding="utf-8", buffering=1 << 20) as out:
+            for record in _SHAPES[shape](steps, random.Random(seed)):
+                out.write(json.dumps(record))
+                out.write("\n")
+        part.rename(file)
+    return file
+
+
+def _lr(step: int) -> float:
+    warmup = 0.04 * HORIZON
+    if step < warmup:
+        return 6e-4 * step / warmup
+    return 3e-4 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / (HORIZON - warmup))))
+
+
+def story(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
+    """The keys and spreads of the story's log: two-humped loss, tiny gradients, steady throughput."""
+    for step in range(1, steps + 1):
+        base = 0.86 + 8 * math.exp(-step / 900)
+        length = rng.choice((1961, 2310, 2660, 3010, 3380, 3746)) + rng.uniform(-40, 40)
+        yield {
+            "step": step,
+            "epoch": round(step / (HORIZON / 6), 4),
+            "loss": round(base * (3 if rng.random() < 0.3 else 1) * rng.gauss(1, 0.04), 4),
+            "accuracy": round(min(0.4, 0.1 + step / 2e5) + rng.gauss(0, 0.02), 4),
+            "lr": round(_lr(step), 9),
+            "noise_std": round(_lr(step) / 6e-3, 5),
+            "avg_batch_size": round(18.5 * 2854 / length + rng.gauss(0, 1.2), 1),
+            "avg_seq_len": round(length, 1),
+            "ddtree_streak8": round(min(5.0, 2.6 + step / 2e4) + rng.gauss(0, 0.25), 3),
+            "tok_per_sec": round(26146 + rng.gauss(0, 4), 1),
+            "grad_norm": round(rng.lognormvariate(math.log(0.067), 1.0), 5),
+            "padding_eff": round(0.846 + rng.gauss(0, 0.012), 4),
+            "time": round(1_780_000_000 + step * 2.12, 2),
+        }
+
+
+def trainer(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
+    """What `trainer/` logs a step: more keys, the event named."""
+    for record in story(steps, rng):
+        step = int(str(record["step"]))
+        yield {
+            "event": "train",
+            **record,
+            "accept_len": round(1 + rng.random() * 3, 4),
+            "grad_clipped": False,
+            "tokens": 55_400,
+            "tokens_total": 55_400 * step,
+            "draft_tokens": 8192,
+            "n_blocks": 512,
+            "step_time_s": round(rng.gauss(2.12, 0.01), 4),
+            "target_fwd_s": round(rng.gauss(0.8, 0.01), 4),
+            "rss_gb": 12.5,
+        }
+
+
+_SHAPES = {"story": story, "trainer": trainer}
