@@ -1,0 +1,60 @@
+"""The band between two values at each x, in shade characters: seen without colour, and under a line.
+
+Owns which cells a band covers.
+"""
+
+from collections.abc import Sequence
+
+from dflash_tui.charts.frame import Frame
+
+Edges = tuple[float, float]
+_Slice = tuple[int, int, int]  # a dot column and the band's first and last dot row in it
+
+
+def draw_band(frame: Frame, xs: Sequence[float], band: Sequence[Edges | None]) -> None:
+    """Shade each cell that the band covers by half or more; where it is thinner than that it keeps one cell."""
+    tops, bottoms = [4 * frame.height] * (2 * frame.width), [-1] * (2 * frame.width)
+    for column, top, bottom in _slices(frame, xs, band):
+        tops[column] = min(tops[column], top)
+        bottoms[column] = max(bottoms[column], bottom)
+    for cell in range(frame.width):
+        top = min(tops[2 * cell], tops[2 * cell + 1])
+        bottom = max(bottoms[2 * cell], bottoms[2 * cell + 1])
+        if bottom < 0:
+            continue
+        first, last = (top + 2) // 4, (bottom - 2) // 4
+        if first > last:
+            first = last = (top + bottom) // 8
+        frame.canvas.shade(frame.left + cell, frame.top + first, frame.top + last)
+
+
+def _slices(frame: Frame, xs: Sequence[float], band: Sequence[Edges | None]) -> list[_Slice]:
+    """The band in every dot column from one x to the next; a gap where an x has no band."""
+    place_x, place_y = frame.x.placer(2 * frame.width), frame.y.placer(4 * frame.height)
+    last_dot = 4 * frame.height - 1
+    slices: list[_Slice] = []
+    previous: _Slice | None = None
+    for x, edges in zip(xs, band, strict=True):
+        if edges is None or not frame.y.shows(edges[1]):
+            previous = None
+            continue
+        # A band that begins at or below zero reaches down to the end of a log axis.
+        low = edges[0] if frame.y.shows(edges[0]) else frame.y.low
+        here = place_x(x), last_dot - place_y(edges[1]), last_dot - place_y(low)
+        if previous is not None and here[0] > previous[0] + 1:
+            slices += _between(previous, here)
+        slices.append(here)
+        previous = here
+    return slices
+
+
+def _between(left: _Slice, right: _Slice) -> list[_Slice]:
+    width = right[0] - left[0]
+    return [
+        (
+            left[0] + i,
+            left[1] + (right[1] - left[1]) * i // width,
+            left[2] + (right[2] - left[2]) * i // width,
+        )
+        for i in range(1, width)
+    ]

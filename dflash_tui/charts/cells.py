@@ -1,0 +1,75 @@
+"""How many terminal cells a text takes, and cutting it to a number of cells.
+
+Owns the width of characters, and keeps out those that could move a cursor or whose width terminals disagree on.
+Escaping them so that they can be read is the caller's work; here they only become the replacement character.
+"""
+
+import unicodedata
+from functools import lru_cache
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+ELLIPSIS = "…"
+
+_NEVER = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_COMBINING = {"Mn", "Me", "Mc"}
+# Terminals (and rich against unicodedata) count these as 0, 1 or 2 cells: an exact grid cannot hold them.
+_DISPUTED = (
+    (0x1160, 0x11FF),  # Hangul vowels and finals on their own
+    (0x2630, 0x2637),  # trigrams
+    (0x268A, 0x268F),  # monograms, digrams
+    (0x3164, 0x3164),
+    (0x4DC0, 0x4DFF),  # hexagrams
+    (0xD7B0, 0xD7FB),
+    (0xFE00, 0xFE0F),  # variation selectors: they widen the character before them
+    (0xFFA0, 0xFFA0),
+    (0x1D300, 0x1D37F),
+    (0x1F1E6, 0x1F1FF),  # regional indicators: two of them are one flag
+    (0x1F3FB, 0x1F3FF),  # skin tones: part of the emoji before them, or not
+    (0xE0100, 0xE01EF),
+)
+
+
+def cells(text: str) -> list[str]:
+    """One entry a cell: a character with its combining marks, or "" for the right half of a wide one."""
+    if text.isascii() and text.isprintable():
+        return list(text)
+    found: list[str] = []
+    for char in unicodedata.normalize("NFC", text):
+        width = _char_width(char)
+        if width == 0 and found:
+            base = -1 if found[-1] else -2
+            found[base] += char
+        elif width == 2:
+            found += [char, ""]
+        else:
+            found.append(char if width == 1 else REPLACEMENT)
+    return found
+
+
+def text_width(text: str) -> int:
+    """The number of cells that `text` takes."""
+    return len(text) if text.isascii() else len(cells(text))
+
+
+def fit(text: str, width: int) -> str:
+    """`text` in at most `width` cells; what was cut shows as an ellipsis."""
+    whole = cells(text)
+    if len(whole) <= width:
+        return "".join(whole)
+    if width <= 0:
+        return ""
+    kept = whole[: width - 1]
+    if kept and whole[width - 1] == "":
+        kept[-1] = " "  # the left half of a wide character whose right half is gone
+    return "".join(kept) + ELLIPSIS
+
+
+@lru_cache(maxsize=4096)
+def _char_width(char: str) -> int:
+    """0 for a combining mark, 1 or 2 for what is drawn, -1 for what never is."""
+    category = unicodedata.category(char)
+    if category in _NEVER or any(low <= ord(char) <= high for low, high in _DISPUTED):
+        return -1
+    if category in _COMBINING:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

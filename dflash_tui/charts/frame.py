@@ -1,0 +1,119 @@
+"""The axes around a plot: who gets which rows and columns of the canvas, and the ticks that fit there.
+
+Owns layout and labels. A canvas too small for an axis goes without it, so that the data stay to be seen.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dflash_tui.charts.canvas import Canvas, Role
+from dflash_tui.charts.cells import text_width
+from dflash_tui.charts.scale import Scale
+from dflash_tui.charts.ticks import Tick
+
+MIN_ROWS_FOR_X_AXIS = 4
+MIN_PLOT_WIDTH = 8
+ROWS_PER_Y_TICK = 3
+MAX_X_TICKS = 8
+GRID = "┈"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A plot on its canvas: first cell, size, scales, and which axes there is room for."""
+
+    canvas: Canvas
+    left: int
+    top: int
+    width: int
+    height: int
+    x: Scale
+    y: Scale
+    has_x_axis: bool
+    has_y_axis: bool
+    y_ticks: Sequence[tuple[int, Tick]]
+    """Ticks with the plot row they stand in, no two in one row."""
+
+    @property
+    def bottom(self) -> int:
+        """The canvas row of the plot's last row; the x axis, if any, is below it."""
+        return self.top + self.height - 1
+
+    def columns_of(self, xs: Iterable[float]) -> list[int]:
+        """The canvas columns of values on the x axis."""
+        place = self.x.placer(2 * self.width)
+        return [self.left + place(x) // 2 for x in xs]
+
+
+def lay_out(canvas: Canvas, x: Scale, y: Scale, num_head_rows: int) -> Frame:
+    """Share out the canvas: head rows on top, then the plot with the y axis to its left and the x axis below."""
+    has_x_axis = canvas.height - num_head_rows >= MIN_ROWS_FOR_X_AXIS
+    height = canvas.height - num_head_rows - (2 if has_x_axis else 0)
+    y_ticks = _rows_of(y, height)
+    gutter = max((text_width(tick.label) for _, tick in y_ticks), default=0) + 1
+    has_y_axis = bool(y_ticks) and canvas.width - gutter >= max(MIN_PLOT_WIDTH, gutter)
+    left = gutter if has_y_axis else 0
+    return Frame(canvas, left, num_head_rows, canvas.width - left, height, x, y, has_x_axis, has_y_axis, y_ticks)
+
+
+def draw_axes(frame: Frame, x_name: str) -> None:
+    """Grid lines, both axes with their labels, and the name of x where it finds room."""
+    if frame.has_y_axis:
+        _draw_y_axis(frame)
+    if frame.has_x_axis:
+        _draw_x_axis(frame, x_name)
+
+
+def _rows_of(y: Scale, height: int) -> list[tuple[int, Tick]]:
+    place = y.placer(4 * height)
+    rows: dict[int, Tick] = {}
+    for tick in y.ticks(max(2, height // ROWS_PER_Y_TICK)):
+        rows.setdefault(height - 1 - place(tick.value) // 4, tick)
+    return list(rows.items())
+
+
+def _draw_y_axis(frame: Frame) -> None:
+    canvas, line = frame.canvas, frame.left - 1
+    for y in range(frame.top, frame.bottom + 1):
+        canvas.put(line, y, "│", Role.AXIS)
+    for row, tick in frame.y_ticks:
+        y = frame.top + row
+        canvas.write_right(line, y, tick.label, Role.LABEL)
+        canvas.put(line, y, "┤", Role.AXIS)
+        canvas.write(frame.left, y, GRID * frame.width, Role.GRID)
+
+
+def _draw_x_axis(frame: Frame, x_name: str) -> None:
+    canvas, y = frame.canvas, frame.bottom + 1
+    if frame.has_y_axis:
+        canvas.put(frame.left - 1, y, "└", Role.AXIS)
+    canvas.write(frame.left, y, "─" * frame.width, Role.AXIS)
+    free_from = 0
+    for column, start, label in _x_labels(frame):
+        canvas.put(column, y, "┬", Role.AXIS)
+        canvas.write(start, y + 1, label, Role.LABEL)
+        free_from = start + text_width(label) + 2
+    if free_from + text_width(x_name) <= canvas.width:
+        canvas.write_right(canvas.width, y + 1, x_name, Role.MUTED)
+
+
+def _x_labels(frame: Frame) -> list[tuple[int, int, str]]:
+    """The most ticks whose labels stand two cells apart, as (column of the tick, start of the label, label)."""
+    canvas_width, place = frame.canvas.width, frame.x.placer(2 * frame.width)
+    placed: list[tuple[int, int, str]] = []
+    for num_max in range(max(2, min(MAX_X_TICKS, frame.width // 5)), 0, -1):
+        placed = []
+        free_from = 0
+        is_roomy = True
+        for value, label in frame.x.ticks(num_max):
+            column = frame.left + place(value) // 2
+            width = text_width(label)
+            start = max(0, min(canvas_width - width, column - (width - 1) // 2))
+            if start < free_from or width > canvas_width:
+                is_roomy = False
+                continue
+            placed.append((column, start, label))
+            free_from = start + width + 2
+        if is_roomy:
+            break
+    return placed

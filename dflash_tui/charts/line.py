@@ -1,0 +1,157 @@
+"""Lines over x with gaps where values are missing, a band between two percentiles, and marks.
+
+Owns the chart kinds `line` and `band`: x, one to three y columns, optionally low and high. A gap is never bridged.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dflash_tui.charts.band import Edges, draw_band
+from dflash_tui.charts.canvas import Canvas, Role
+from dflash_tui.charts.cells import fit, text_width
+from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID, Dots
+from dflash_tui.charts.frame import Frame, draw_axes, lay_out
+from dflash_tui.charts.marks import cross_out, draw_marks, label_marks, point_beyond
+from dflash_tui.charts.options import NO_OPTIONS, Options
+from dflash_tui.charts.scale import fit_scale
+from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, numbers, sort_out
+from dflash_tui.charts.tally import Tally
+
+_LOOKS = ((Role.DATA, SOLID), (Role.SECOND, DOTTED), (Role.THIRD, DASHED))
+_MIN_ROWS_FOR_NOTES = 4
+_MIN_ROWS_FOR_UNIT = 9
+# Tukey calls 3 interquartile ranges far out; the first steps of a decaying loss lie further and are no outliers.
+_FENCE_IQRS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """What is drawn: the x of each row, and what each row has there."""
+
+    xs: list[float]
+    names: list[str]
+    series: list[list[float | None]]
+    band: list[Edges | None]
+    non_finite_xs: list[float]
+    tally: Tally
+
+
+def draw_line(
+    columns: Sequence[str],
+    rows: Rows,
+    axes: Axes,
+    *,
+    width: int,
+    height: int,
+    scale: str = "linear",
+    unit: str | None = None,
+    options: Options = NO_OPTIONS,
+) -> Canvas:
+    """Axes: x; y and y2 (three columns in all, on one axis); low, high (a band); x_scale (linear, log, time, duration).
+
+    `clip=outliers` lets values far outside the rest of a linear axis end at its edge, with a mark and a count.
+    """
+    canvas = Canvas(width, height)
+    lines = _read(columns, rows, axes, scale)
+    canvas.tally = lines.tally
+    shown = [v for values in lines.series for v in values if v is not None]
+    shown += [v for edges in lines.band if edges for v in edges]
+    if axes.get("clip") == "outliers" and scale == "linear":
+        shown = _inliers(shown)
+    x, y = fit_scale(axes.get("x_scale", "linear"), lines.xs), fit_scale(scale, shown)
+    if x is None or y is None:
+        return canvas.note("no rows" if not rows else f"nothing to draw: {lines.tally.fates()}")
+    lines.tally.num_clipped = sum(not y.low <= v <= y.high for values in lines.series for v in values if v is not None)
+    frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit))
+    draw_axes(frame, named_or(axes, "x", columns, 0))
+    if lines.band:
+        draw_band(frame, lines.xs, lines.band)
+    draw_marks(frame, options.marks)
+    # The first series last: it lies on top.
+    for values, look in reversed(list(zip(lines.series, _LOOKS, strict=False))):
+        _draw_series(frame, lines.xs, values, *look)
+        if lines.tally.num_clipped:
+            point_beyond(frame, lines.xs, values)
+    cross_out(frame, lines.non_finite_xs)
+    label_marks(frame, options.marks)
+    return canvas
+
+
+def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str) -> _Lines:
+    tally = Tally()
+    names = [*(named(axes, "y") or [named_or(axes, "y", columns, 1)]), *named(axes, "y2")]
+    if len(names) > len(_LOOKS):
+        raise ChartError(f"y names {len(names)} columns; a line chart tells {len(_LOOKS)} apart")
+    is_log_x = axes.get("x_scale") == "log"
+    xs: list[float] = []
+    kept: list[Sequence[object]] = []
+    for x, row in zip(numbers(columns, rows, named_or(axes, "x", columns, 0)), rows, strict=True):
+        if x is None or not math.isfinite(x) or (is_log_x and x <= 0):
+            tally.num_without_x += len(names)
+        else:
+            xs.append(x)
+            kept.append(row)
+    raw = [numbers(columns, kept, name) for name in names]
+    bad = [x for values in raw for x, v in zip(xs, values, strict=True) if v is not None and not math.isfinite(v)]
+    series = [sort_out(values, scale == "log", tally) for values in raw]
+    return _Lines(xs, names, series, _read_band(columns, kept, axes), bad, tally)
+
+
+def _read_band(columns: Sequence[str], rows: Rows, axes: Axes) -> list[Edges | None]:
+    if "low" not in axes or "high" not in axes:
+        return []
+    lows, highs = (numbers(columns, rows, axes[key]) for key in ("low", "high"))
+    return [
+        (low, high) if low is not None and high is not None and math.isfinite(low) and math.isfinite(high) else None
+        for low, high in zip(lows, highs, strict=True)
+    ]
+
+
+def _inliers(values: list[float]) -> list[float]:
+    """The values within the fences around the middle half; all of them when the middle half is one value."""
+    ordered = sorted(values)
+    if not ordered:
+        return values
+    first, third = ordered[len(ordered) // 4], ordered[3 * len(ordered) // 4]
+    reach = _FENCE_IQRS * (third - first)
+    return [v for v in values if first - reach <= v <= third + reach] if reach else values
+
+
+def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None) -> int:
+    """The row above the plot: unit and legend left, what was left out right. Returns how many rows it took."""
+    notes = lines.tally.notes()
+    has_legend = len(lines.series) > 1
+    has_unit = bool(unit) and canvas.height >= _MIN_ROWS_FOR_UNIT
+    if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or notes):
+        return 0
+    left = [(unit, Role.LABEL)] if unit and has_unit else []
+    if has_legend:
+        looks = zip(lines.names, _LOOKS, strict=False)
+        left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, (role, pattern) in looks]
+    notes = fit(notes, canvas.width)
+    canvas.write_right(canvas.width, 0, notes, Role.BAD)
+    x, end = 0, canvas.width - (text_width(notes) + 2 if notes else 0)
+    for text, role in left:
+        canvas.write(x, 0, fit(text, end - x), role)
+        x += text_width(text) + 2
+    return 1
+
+
+def _draw_series(frame: Frame, xs: Sequence[float], values: Sequence[float | None], role: Role, pattern: int) -> None:
+    """Join neighbours; a value with none on either side is a blob."""
+    dots = Dots(frame.width, frame.height)
+    place_x, place_y, last = frame.x.placer(dots.num_x), frame.y.placer(dots.num_y), dots.num_y - 1
+    previous: tuple[int, int] | None = None
+    is_joined = False
+    for x, value in zip(xs, values, strict=True):
+        here = None if value is None else (place_x(x), last - place_y(value))
+        if previous and here:
+            dots.segment(*previous, *here)
+        elif previous and not is_joined:
+            dots.blob(*previous)
+        is_joined = previous is not None and here is not None
+        previous = here
+    if previous and not is_joined:
+        dots.blob(*previous)
+    dots.stamp(frame.canvas, frame.left, frame.top, role, pattern)

@@ -1,0 +1,53 @@
+"""What stands out on a plot: lines at an x, crosses for values that are no numbers, triangles for clipped ones.
+
+Owns these signs. They are characters, not dots, so that they read without colour.
+"""
+
+from collections.abc import Sequence
+
+from dflash_tui.charts.canvas import SHADE, Role
+from dflash_tui.charts.cells import text_width
+from dflash_tui.charts.frame import GRID, Frame
+from dflash_tui.charts.options import Mark
+
+_FREE = {" ", GRID, SHADE}
+
+
+def draw_marks(frame: Frame, marks: Sequence[Mark]) -> None:
+    """A dashed line from top to bottom at each mark; series are drawn over it."""
+    for column, _ in _places(frame, marks):
+        for y in range(frame.top, frame.bottom + 1):
+            frame.canvas.put(column, y, "┊", Role.MARK)
+        if frame.has_x_axis:
+            frame.canvas.put(column, frame.bottom + 1, "┴", Role.MARK)
+
+
+def label_marks(frame: Frame, marks: Sequence[Mark]) -> None:
+    """Each mark's label, right of its line at the top, if nothing else is drawn there."""
+    canvas, y = frame.canvas, frame.top
+    for column, label in _places(frame, marks):
+        end = column + 1 + text_width(label)
+        if end <= canvas.width and all(canvas.char(x, y) in _FREE for x in range(column + 1, end)):
+            canvas.write(column + 1, y, label, Role.MARK)
+
+
+def cross_out(frame: Frame, xs: Sequence[float]) -> None:
+    """A cross on the x axis, or in the plot's last row, below each x whose value is NaN or infinite."""
+    y = frame.bottom + (1 if frame.has_x_axis else 0)
+    for column in frame.columns_of(xs):
+        frame.canvas.put(column, y, "×", Role.BAD)
+
+
+def point_beyond(frame: Frame, xs: Sequence[float], values: Sequence[float | None]) -> None:
+    """A triangle at the edge of the plot where a value lies beyond it."""
+    for column, value in zip(frame.columns_of(xs), values, strict=True):
+        if value is not None and value > frame.y.high:
+            frame.canvas.put(column, frame.top, "▲", Role.MARK)
+        elif value is not None and value < frame.y.low:
+            frame.canvas.put(column, frame.bottom, "▼", Role.MARK)
+
+
+def _places(frame: Frame, marks: Sequence[Mark]) -> list[tuple[int, str]]:
+    """The columns of the marks that lie on the axis, with their labels."""
+    seen = [m for m in marks if frame.x.low <= m.x <= frame.x.high]
+    return list(zip(frame.columns_of(m.x for m in seen), (m.label for m in seen), strict=True))
