@@ -1,0 +1,84 @@
+"""What the trainer's tests share: small configs, a small random target, and independent readings of the log."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from trainer import config as trainer_config
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = Path(__file__).with_name("cases")
+
+
+def case(name: str) -> Any:
+    return json.loads((CASES / name).read_text())
+
+
+def nested(run_dir: Path, **changes: Any) -> dict[str, Any]:
+    """A run of seconds on the bundled target; `changes` are dotted keys with _ for the dot's place given as a dict."""
+    base: dict[str, Any] = {
+        "run_dir": str(run_dir),
+        "target": "tiny",
+        "data": {"num_train": 12, "num_eval": 2},
+        "num_draft_layers": 2,
+        "block_size": 4,
+        "num_anchors": 4,
+        "total_steps": 6,
+        "batch_tokens": 1024,
+        "eval_every": 0,
+        "save_every": 100,
+        "threads": 1,
+        "device": "cpu",
+    }
+    return {**base, **changes}
+
+
+def checked(run_dir: Path, **changes: Any) -> dict[str, Any]:
+    return trainer_config.check(nested(run_dir, **changes))
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def records(run_dir: Path) -> list[dict[str, Any]]:
+    """The log, read as strict JSON."""
+
+    def refuse(token: str) -> None:
+        raise AssertionError(f"{token} is not strict JSON")
+
+    lines = (run_dir / "train_log.jsonl").read_text().splitlines()
+    return [json.loads(line, parse_constant=refuse) for line in lines]
+
+
+def events(run_dir: Path, event: str) -> list[dict[str, Any]]:
+    return [record for record in records(run_dir) if record["event"] == event]
+
+
+def random_target(folder: Path, tokenizer: PreTrainedTokenizerFast, *, num_layers: int = 5, seed: int = 0) -> Path:
+    """A Qwen3 of random float32 weights, saved as a user's own target would be."""
+    torch.manual_seed(seed)
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=272,
+            hidden_size=24,
+            intermediate_size=40,
+            num_hidden_layers=num_layers,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            head_dim=8,
+            max_position_embeddings=512,
+            initializer_range=0.5,
+            pad_token_id=256,
+            bos_token_id=257,
+            eos_token_id=258,
+            tie_word_embeddings=False,
+        )
+    )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

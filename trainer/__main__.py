@@ -1,0 +1,39 @@
+"""python -m trainer config.json: refuses a bad config and a bare interpreter first, and only then imports torch."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from trainer import config
+from trainer.errors import ConfigError
+
+_PACKAGES = ("torch", "transformers", "safetensors")
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the config named by the one argument; returns the exit code."""
+    if len(arguments) != 1:
+        return _refuse("usage: python -m trainer config.json", 2)
+    try:
+        checked = config.load(Path(arguments[0]))
+    except ConfigError as e:
+        return _refuse(str(e), e.exit_code)
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        names = " ".join(missing)
+        return _refuse(f"{sys.executable} lacks {names}: run {sys.executable} -m pip install {names}", 1)
+    # Threads of torch that wait spin by default: next to one busy process on two cores that makes a run 5 times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from trainer.run import run
+
+    return run(checked)
+
+
+def _refuse(sentence: str, exit_code: int) -> int:
+    print(f"trainer: {sentence}", file=sys.stderr)
+    return exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

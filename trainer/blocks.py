@@ -1,0 +1,90 @@
+"""Blocks of a batch: where they begin, what they hold, what is asked of them, and what they may see.
+
+A block is an anchor, which is known, and block_size - 1 slots behind it, which are drafted in one pass. Slot k stands
+at position anchor + k and predicts the token there.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """[sequences, blocks]; a sequence with fewer blocks than the others has padding ones, at 0 and not valid."""
+
+    positions: Tensor
+    valid: Tensor
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """[sequences, blocks, block_size] each. `labels` are meaningless where not `supervised`."""
+
+    anchors: Anchors
+    inputs: Tensor
+    positions: Tensor
+    labels: Tensor
+    supervised: Tensor
+
+
+def eligible(response: Tensor) -> Tensor:
+    """Where a block may begin: its first token and the one after it belong to a response. [sequences, tokens]."""
+    following = torch.zeros_like(response)
+    following[:, :-1] = response[:, 1:]
+    return response & following
+
+
+def draw_anchors(response: Tensor, count: int, generator: torch.Generator) -> Anchors:
+    """Up to `count` eligible positions of every sequence, without replacement, in rising order."""
+    allowed = eligible(response)
+    lottery = torch.rand(response.shape, generator=generator).to(response.device)
+    return _chosen(lottery.masked_fill(~allowed, -1.0), allowed, count)
+
+
+def every_anchor(response: Tensor, stride: int) -> Anchors:
+    """Every `stride`-th eligible position of every sequence: the same ones whenever asked."""
+    allowed = eligible(response)
+    chosen = allowed & ((allowed.cumsum(1) - 1) % stride == 0)
+    return _chosen(chosen.float(), chosen, response.shape[1])
+
+
+def _chosen(scores: Tensor, allowed: Tensor, count: int) -> Anchors:
+    """The `count` best scored positions, as far as they are allowed, in rising order."""
+    width = min(count, max(1, int(allowed.sum(1).max())))
+    best = scores.topk(width, dim=1).indices
+    beyond = scores.shape[1]
+    positions = best.masked_fill(~allowed.gather(1, best), beyond).sort(dim=1).values
+    valid = positions < beyond
+    return Anchors(positions.masked_fill(~valid, 0), valid)
+
+
+def cut(tokens: Tensor, response: Tensor, anchors: Anchors, block_size: int, mask_token_id: int) -> Blocks:
+    """The blocks at `anchors`. A slot is supervised if the token it predicts exists and belongs to a response."""
+    slots = torch.arange(block_size, device=tokens.device)
+    positions = anchors.positions[:, :, None] + slots
+    length = tokens.shape[1]
+    # Blocks at the end of a sequence reach beyond it: those slots read its last token, and count for nothing.
+    inside = positions.clamp(max=length - 1).flatten(1)
+    labels = tokens.gather(1, inside).view_as(positions)
+    supervised = response.gather(1, inside).view_as(positions) & (positions < length)
+    supervised &= anchors.valid[:, :, None] & (slots > 0)
+    inputs = torch.where(slots > 0, torch.full_like(labels, mask_token_id), labels)
+    return Blocks(anchors, inputs, positions, labels, supervised)
+
+
+def visible(anchors: Anchors, num_context: int, block_size: int) -> Tensor:
+    """Dense attention mask [sequences, 1, blocks * block_size, num_context + blocks * block_size].
+
+    A slot sees the features strictly before its anchor, and the slots of its own block. The feature at the anchor was
+    made from the token that slot 1... would be asked to guess from: seeing it looks like success and dies at inference.
+    Padding blocks see themselves only, which keeps their softmax finite.
+    """
+    sequences, blocks = anchors.positions.shape
+    device = anchors.positions.device
+    before = torch.arange(num_context, device=device) < anchors.positions[:, :, None]
+    before &= anchors.valid[:, :, None]
+    own = torch.eye(blocks, dtype=torch.bool, device=device).expand(sequences, -1, -1)
+    seen = torch.cat((before, own.repeat_interleave(block_size, dim=2)), dim=2)
+    return seen.repeat_interleave(block_size, dim=1).unsqueeze(1)

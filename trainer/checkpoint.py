@@ -1,0 +1,157 @@
+"""`checkpoints/step-<n>/`: what a run needs to go on, and what a server needs to use the drafter.
+
+    model.safetensors, config.json      the drafter, in z-lab's format
+    state.pt                            optimizer and counters, read with weights_only=True
+    manifest.json                       sha256 of the others
+
+A checkpoint is written under another name, flushed to the disk and renamed: one that can be seen is whole, and one
+whose hashes do not fit was damaged later and is passed over. Random numbers need no state; they follow from seed and
+step.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load, save
+
+from trainer.config import Config, flatten
+from trainer.errors import ConfigError, RunError
+from trainer.model import Drafter
+
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A whole checkpoint: its files' bytes, hashes verified."""
+
+    name: str
+    files: dict[str, bytes]
+
+    def draft_config(self) -> dict[str, Any]:
+        config: dict[str, Any] = json.loads(self.files["config.json"])
+        return config
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        weights: dict[str, torch.Tensor] = load(self.files["model.safetensors"])
+        return weights
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = torch.load(io.BytesIO(self.files["state.pt"]), weights_only=True)
+        return state
+
+
+def write(
+    folder: Path, step: int, drafter: Drafter, draft_config: dict[str, Any], state: dict[str, Any], keep: int
+) -> Path:
+    """Saves `step` and leaves only the newest `keep`; returns the checkpoint's folder. Raises OSError if it cannot."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    weights = {name: p.detach().cpu().contiguous() for name, p in drafter.state_dict().items()}
+    files = {
+        "model.safetensors": save(weights, metadata={"format": "pt"}),
+        "config.json": json.dumps(draft_config, indent=2).encode(),
+        "state.pt": buffer.getvalue(),
+    }
+    manifest = {"step": step, "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}}
+    files[_MANIFEST] = json.dumps(manifest, indent=2).encode()
+    folder.mkdir(exist_ok=True)
+    for stale in folder.glob(".*"):
+        shutil.rmtree(stale)
+    draft = folder / f".step-{step}"
+    draft.mkdir()
+    for name, data in files.items():
+        _write_file(draft / name, data)
+    _sync(draft)
+    final = folder / f"step-{step}"
+    if final.exists():
+        shutil.rmtree(final)
+    draft.rename(final)
+    _sync(folder)
+    for old in _newest_first(folder)[keep:]:
+        shutil.rmtree(old)
+    return final
+
+
+def find(folder: Path, draft_config: dict[str, Any]) -> tuple[Checkpoint | None, list[str]]:
+    """The newest whole checkpoint, and one sentence for each newer one that is not.
+
+    Raises RunError if there are checkpoints but none is whole, ConfigError if the one found is of another drafter.
+    """
+    passed_over = []
+    for place in _newest_first(folder):
+        try:
+            found = _read(place)
+        except (OSError, ValueError, KeyError) as e:
+            passed_over.append(f"{place.name} is damaged and was passed over ({e})")
+            continue
+        _check_fits(found.draft_config(), draft_config)
+        return found, passed_over
+    if passed_over:
+        raise RunError(f"{folder}: no checkpoint is whole; remove the folder to begin anew ({'; '.join(passed_over)})")
+    return None, []
+
+
+def changes(state: dict[str, Any], config: Config, data_hash: str) -> list[str]:
+    """What is not as it was when `state` was saved, a sentence each: the run goes on, but not as if never stopped."""
+    notes = []
+    saved = flatten(state["config"])
+    for key, value in config.items():
+        if key not in ("run_dir", "run_id", "threads") and saved.get(key) != value:
+            notes.append(f"{key} was {saved.get(key)} before the resume and is {value} now")
+    if state["data_hash"] != data_hash:
+        notes.append("the data is not what it was before the resume")
+    return notes
+
+
+def _check_fits(saved: dict[str, Any], now: dict[str, Any]) -> None:
+    """ConfigError if a drafter saved as `saved` cannot go on as `now`; both are draft configs."""
+    for group, keys in (
+        ("dflash_config", ("mask_token_id", "block_size", "target_layer_ids")),
+        (None, ("num_hidden_layers", "hidden_size", "vocab_size", "num_target_layers")),
+    ):
+        old, new = (config[group] if group else config for config in (saved, now))
+        for key in keys:
+            if old[key] != new[key]:
+                raise ConfigError(
+                    f"{key}: the run's checkpoint has {old[key]} and the config says {new[key]}; "
+                    "resume with the old value, or start a new run"
+                )
+
+
+def _read(place: Path) -> Checkpoint:
+    manifest = json.loads((place / _MANIFEST).read_bytes())
+    files = {}
+    for name, digest in manifest["sha256"].items():
+        files[name] = (place / name).read_bytes()
+        if hashlib.sha256(files[name]).hexdigest() != digest:
+            raise ValueError(f"{name} is not what was written")
+    return Checkpoint(place.name, files)
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    places = [place for place in folder.glob("step-*") if place.name[5:].isdecimal()]
+    return sorted(places, key=lambda place: int(place.name[5:]), reverse=True)
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    """Makes the names in `folder` last."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,54 @@
+"""The data of a run, complete: training sequences and held-out prompts with what the target makes of them."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.config import Config
+from trainer.data import Sample, read_rows
+from trainer.errors import ConfigError
+from trainer.evaluate import HeldOut
+from trainer.regenerate import responses
+from trainer.target import Target
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """`notes` says, a sentence each, what was left out."""
+
+    train: list[Sample]
+    held_out: list[HeldOut]
+    digest: str
+    notes: list[str]
+
+
+def prepare(config: Config, target: Target, check_stop: Callable[[], None]) -> Dataset:
+    """Reads the rows, lets the target write the responses that are missing, and drops what cannot be trained on."""
+    path = Path(config["data.path"]) if config["data.path"] else target.path / "prompts.jsonl"
+    rows, num_too_long = read_rows(path, target.tokenizer, config)
+    beyond: int = config["block_size"]
+    written = responses(target, rows, config, Path(config["run_dir"]) / "responses.jsonl", beyond, check_stop)
+    samples, held_out = [], []
+    for row, response in zip(rows, written, strict=True):
+        if row.split == "eval":
+            held_out.append(HeldOut(row.prompt, response[:-beyond], response[-beyond:]))
+        else:
+            samples.append(Sample(row.prompt + response, len(row.prompt)))
+    # One token is the anchor, the next is the least that it can be asked for.
+    kept = [sample for sample in samples if len(sample.tokens) - sample.start >= 2]
+    if not kept:
+        raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
+    notes = []
+    if num_too_long:
+        notes.append(
+            f"{num_too_long} rows left out: their prompts alone fill data.max_seq_len = {config['data.max_seq_len']}"
+        )
+    if len(kept) < len(samples):
+        notes.append(f"{len(samples) - len(kept)} rows left out: their responses have fewer than two tokens")
+    if not held_out:
+        notes.append(f'no evaluation: {path} has no row with "split": "eval", or data.num_eval is 0')
+    sequences = [s.tokens for s in kept] + [h.prompt + h.response for h in held_out]
+    digest = hashlib.sha256(json.dumps(sequences).encode()).hexdigest()
+    return Dataset(kept, held_out, digest, notes)

@@ -1,0 +1,98 @@
+"""What a drafter is worth on held-out prompts: by decoding with it, and slot by slot on what the target wrote.
+
+Decoding is the truth; the teacher-forced figures say why. Nothing here is random, and nothing is trained.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from trainer.batches import collate
+from trainer.blocks import eligible, every_anchor
+from trainer.data import Sample
+from trainer.decode import Decoded, lookup, speculative
+from trainer.metrics import Tally
+from trainer.step import Objective
+
+# Rows of a teacher-forced batch: small, because every stride-th position of each is a block.
+_FORCED_BATCH = 8
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A prompt, what the target's plain greedy decoding writes after it, and a few tokens beyond."""
+
+    prompt: list[int]
+    response: list[int]
+    beyond: list[int]
+
+
+def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> dict[str, Any]:
+    """The fields of an `eval` record."""
+    began = time.monotonic()
+    size = objective.block_size
+    prompts = [row.prompt for row in held_out]
+    budgets = [len(row.response) for row in held_out]
+    decoded = speculative(objective.target, objective.drafter, prompts, budgets, size)
+    copied = [lookup(r.prompt, r.response + r.beyond, len(r.response), size) for r in held_out]
+    counts = teacher_forced(objective, held_out, stride)
+    rounds = [row.accepted for row in decoded]
+    prefix_acc = counts.prefix_acc()
+    return {
+        "name": "heldout",
+        "n_samples": len(held_out),
+        "tau_linear_macro": macro_tau(rounds),
+        "tau_linear_micro": micro_tau(rounds),
+        "lookup_tau_macro": macro_tau(copied),
+        "lossless": lossless_share(decoded, held_out),
+        **counts.scalars(),
+        "full_block_rate": prefix_acc[-1],
+        "accept_hist": histogram(rounds, size),
+        "position_acc": counts.position_acc(),
+        "prefix_acc": prefix_acc,
+        "seconds": time.monotonic() - began,
+    }
+
+
+@torch.no_grad()
+def teacher_forced(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> Tally:
+    """Counts over every stride-th position of the target's own responses."""
+    samples = sorted((Sample(r.prompt + r.response, len(r.prompt)) for r in held_out), key=lambda s: len(s.tokens))
+    none = [0] * (objective.block_size - 1)
+    total = Tally(0, 0, 0, 0.0, none, none, none)
+    for i in range(0, len(samples), _FORCED_BATCH):
+        batch = collate(samples[i : i + _FORCED_BATCH], objective.target.device)
+        if eligible(batch.response).any():
+            taps, _ = objective.features(batch)
+            total += objective.loss(batch, taps, every_anchor(batch.response, stride))[1]
+    return total
+
+
+def macro_tau(rounds: Sequence[Sequence[int]]) -> float | None:
+    """Tokens a round: the mean over responses of each response's mean."""
+    means = [sum(row) / len(row) for row in rounds if row]
+    return sum(means) / len(means) if means else None
+
+
+def micro_tau(rounds: Sequence[Sequence[int]]) -> float | None:
+    """Tokens a round: the mean over all rounds."""
+    pooled = [count for row in rounds for count in row]
+    return sum(pooled) / len(pooled) if pooled else None
+
+
+def histogram(rounds: Sequence[Sequence[int]], block_size: int) -> list[int]:
+    """How many rounds gave 0, 1 ... block_size tokens; none gives 0."""
+    counts = [0] * (block_size + 1)
+    for row in rounds:
+        for count in row:
+            counts[count] += 1
+    return counts
+
+
+def lossless_share(decoded: Sequence[Decoded], held_out: Sequence[HeldOut]) -> float:
+    """Share of the responses that are, token for token, what plain greedy decoding writes."""
+    same = [d.tokens[: len(r.response)] == r.response for d, r in zip(decoded, held_out, strict=True)]
+    return sum(same) / len(same)

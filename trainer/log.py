@@ -1,0 +1,54 @@
+"""`train_log.jsonl`: one strict-JSON record a line, flushed, and nothing else.
+
+Owns how a record is written, not what is in it. Keys are the columns of the session's table `records`; a new one has to
+be made there too.
+"""
+
+import json
+import math
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+# Enough to tell any two float32 apart: losses are compared bit by bit between a run and its resumed twin.
+_DIGITS = 9
+
+
+class Log:
+    """Appends to the log of a run; a line that a crash left torn is closed first, so that no record is lost to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a+b")
+        if self._file.tell():
+            self._file.seek(-1, 2)
+            if self._file.read(1) != b"\n":
+                self._file.write(b"\n")
+
+    def write(self, event: str, **fields: Any) -> None:
+        record = {"event": event, "time": round(time.time(), 3), **{k: strict(v) for k, v in fields.items()}}
+        self._file.write(json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def strict(value: Any) -> Any:
+    """`value` as strict JSON has it: non-finite numbers are the strings "NaN", "Infinity" and "-Infinity"."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(item) for item in value]
+    return value

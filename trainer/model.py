@@ -1,0 +1,142 @@
+"""The drafter: a few Qwen3-style decoder layers whose attention also reads the target's features.
+
+Parameter names are those of z-lab's checkpoints. The embedding and the head are the target's and are not here; neither
+is what a block may see: `attend` is passed in, so that training, decoding and tests share these layers.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+# Keys and values of one layer's context, [sequences, kv_heads, tokens, head_dim] each.
+KeysValues = tuple[Tensor, Tensor]
+# cos and sin, [sequences, tokens, head_dim] each.
+Rotary = tuple[Tensor, Tensor]
+# (queries, keys and values of the context, keys and values of the blocks) -> what the queries read, shaped like them.
+Attend = Callable[[Tensor, KeysValues, KeysValues], Tensor]
+
+
+@dataclass(frozen=True)
+class DraftShape:
+    """Sizes of a drafter; all but `num_layers` and `num_taps` are copied from the target."""
+
+    hidden_size: int
+    intermediate_size: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    num_layers: int
+    num_taps: int
+    rms_norm_eps: float
+    attention_bias: bool
+    initializer_range: float
+
+
+def rotate(x: Tensor, rotary: Rotary) -> Tensor:
+    """Applies position encodings to [sequences, heads, tokens, head_dim], halves paired as in Llama."""
+    cos, sin = (part.unsqueeze(1) for part in rotary)
+    low, high = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-high, low), dim=-1) * sin
+
+
+class Attention(nn.Module):
+    def __init__(self, shape: DraftShape) -> None:
+        super().__init__()
+        self.head_dim = shape.head_dim
+        width, kv_width = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+        self.q_proj = nn.Linear(shape.hidden_size, width, bias=shape.attention_bias)
+        self.k_proj = nn.Linear(shape.hidden_size, kv_width, bias=shape.attention_bias)
+        self.v_proj = nn.Linear(shape.hidden_size, kv_width, bias=shape.attention_bias)
+        self.o_proj = nn.Linear(width, shape.hidden_size, bias=shape.attention_bias)
+        self.q_norm = nn.RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
+        self.k_norm = nn.RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
+
+    def keys_values(self, x: Tensor, rotary: Rotary) -> KeysValues:
+        """The same projections serve features and block tokens."""
+        keys = self.k_norm(self._heads(self.k_proj(x))).transpose(1, 2)
+        return rotate(keys, rotary), self._heads(self.v_proj(x)).transpose(1, 2)
+
+    def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
+        queries = rotate(self.q_norm(self._heads(self.q_proj(x))).transpose(1, 2), rotary)
+        read = attend(queries, context, self.keys_values(x, rotary))
+        out: Tensor = self.o_proj(read.transpose(1, 2).flatten(2))
+        return out
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:-1], -1, self.head_dim)
+
+
+class MLP(nn.Module):
+    def __init__(self, shape: DraftShape) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(shape.hidden_size, shape.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(shape.hidden_size, shape.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(shape.intermediate_size, shape.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return out
+
+
+class DecoderLayer(nn.Module):
+    def __init__(self, shape: DraftShape) -> None:
+        super().__init__()
+        self.input_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.self_attn = Attention(shape)
+        self.post_attention_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.mlp = MLP(shape)
+
+    def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), rotary, context, attend)
+        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return out
+
+
+class Drafter(nn.Module):
+    def __init__(self, shape: DraftShape, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.shape = shape
+        self.fc = nn.Linear(shape.num_taps * shape.hidden_size, shape.hidden_size, bias=False)
+        self.hidden_norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
+        self.norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 2:
+                nn.init.normal_(parameter, std=shape.initializer_range, generator=generator)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def context(self, taps: Tensor, rotary: Rotary) -> list[KeysValues]:
+        """What each layer reads of the target's features [sequences, tokens, taps * hidden].
+
+        Features pass fc and hidden_norm once and no layer's input_layernorm.
+        """
+        features = self.hidden_norm(self.fc(taps.to(self.fc.weight.dtype)))
+        return [layer.self_attn.keys_values(features, rotary) for layer in self._decoder_layers()]
+
+    def forward(self, x: Tensor, rotary: Rotary, context: list[KeysValues], attend: Attend) -> Tensor:
+        """Final hidden states, ready for the target's head, of embedded block tokens x [sequences, tokens, hidden]."""
+        x = x.to(self.fc.weight.dtype)
+        for layer, keys_values in zip(self._decoder_layers(), context, strict=True):
+            x = layer(x, rotary, keys_values, attend)
+        out: Tensor = self.norm(x)
+        return out
+
+    def _decoder_layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.layers if isinstance(layer, DecoderLayer)]
+
+
+def attend_dense(visible: Tensor) -> Attend:
+    """Attention under a mask [sequences, 1, queries, context + block tokens], True where visible."""
+
+    def attend(queries: Tensor, context: KeysValues, block: KeysValues) -> Tensor:
+        keys, values = (torch.cat(parts, dim=2) for parts in zip(context, block, strict=True))
+        return F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=visible, scale=1 / math.sqrt(queries.shape[-1]), enable_gqa=True
+        )
+
+    return attend

@@ -1,0 +1,64 @@
+"""The edge of a run: whatever happens inside becomes one `end` record, one line for a person, and an exit code.
+
+completed    0    all steps done
+saved       75    stopped by a signal, to be resumed
+nan, disk-full, oom, error    1 (a config that does not fit its target or data: 2)
+"""
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+
+from trainer.config import Config
+from trainer.errors import RunError
+from trainer.log import Log
+from trainer.stop import Stop
+from trainer.train import train
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def run(config: Config) -> int:
+    """Runs `config` to its end or a stop; returns the exit code. Prints one line on stderr unless all went well."""
+    stop = Stop()
+    stop.listen()
+    torch.set_num_threads(config["threads"] or os.cpu_count() or 1)
+    torch.use_deterministic_algorithms(config["device"] == "cpu" or not torch.cuda.is_available())
+    folder = Path(config["run_dir"])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with Log(folder / "train_log.jsonl") as log:
+            try:
+                train(config, log, stop)
+            except Exception as e:
+                reason, exit_code, _ = _ending(e, folder)
+                with contextlib.suppress(OSError):
+                    log.write("end", reason=reason, exit_code=exit_code)
+                raise
+            log.write("end", reason="completed", exit_code=0)
+    except Exception as e:  # noqa: BLE001  (the one place where a run ends)
+        _, exit_code, sentence = _ending(e, folder)
+        print(f"trainer: {sentence}", file=sys.stderr, flush=True)
+        return exit_code
+    return 0
+
+
+def _ending(error: Exception, folder: Path) -> tuple[str, int, str]:
+    """Reason, exit code, and one sentence."""
+    text = " ".join(str(error).split())
+    if isinstance(error, RunError):
+        return error.reason, error.exit_code, text
+    if isinstance(error, OSError) and error.errno in _DISK_FULL:
+        return "disk-full", 1, f"no room to write in {folder} ({text}); free some, then resume"
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
+        return "oom", 1, f"out of memory ({text}); lower batch_tokens, num_anchors or data.generate_batch, then resume"
+    if isinstance(error, OSError):
+        return "error", 1, text
+    with contextlib.suppress(OSError):
+        (folder / "traceback.txt").write_text("".join(traceback.format_exception(error)))
+    return "error", 1, f"{type(error).__name__}: {text} (the traceback is in {folder / 'traceback.txt'})"

@@ -1,0 +1,24 @@
+"""The wish to stop. A signal is only noted; the run looks when it stands at a place that it can be continued from."""
+
+import signal
+from types import FrameType
+
+from trainer.errors import Interrupted
+
+
+class Stop:
+    def __init__(self) -> None:
+        self.asked = False
+
+    def listen(self) -> None:
+        """SIGTERM and SIGINT from now on ask for a stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def check(self) -> None:
+        """Raises Interrupted if a stop was asked for."""
+        if self.asked:
+            raise Interrupted("stopped by a signal; the same command goes on from here")
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True

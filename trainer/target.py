@@ -1,0 +1,207 @@
+"""The frozen model that is drafted for: loading it, reading its layers, running it.
+
+Owns every use of transformers. Nothing here is trained, and nothing of it is ever saved.
+"""
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from trainer.cache import KeyValueCache
+from trainer.config import Config
+from trainer.errors import ConfigError
+
+_TINY = Path(__file__).with_name("tiny_target")
+
+
+def folder(config: Config) -> Path:
+    """Where the target lies; "tiny" means the bundled one."""
+    return _TINY if config["target"] == "tiny" else Path(config["target"])
+
+
+def spread_layer_ids(num_layers: int, count: int) -> list[int]:
+    """`count` layers, evenly from layer 1 to the third from the end, as z-lab's checkpoints have them."""
+    if count == 1:
+        return [num_layers // 2]
+    first, last = 1, num_layers - 3
+    return [round(first + i * (last - first) / (count - 1)) for i in range(count)]
+
+
+def checked_layer_ids(ids: Sequence[int], num_layers: int) -> list[int]:
+    """`ids` as they are; ConfigError if one is no layer of the target or comes twice."""
+    for i in ids:
+        if not 0 <= i < num_layers:
+            raise ConfigError(f"target_layer_ids: {i} is no layer of the target: its layers are 0 to {num_layers - 1}")
+    if len(set(ids)) < len(ids):
+        raise ConfigError(
+            f"target_layer_ids: {list(ids)} names a layer twice; give the layers to listen to, each of 0 to "
+            f"{num_layers - 1} at most once"
+        )
+    return list(ids)
+
+
+class Target:
+    """The frozen target on its device. `layer_ids` are the layers that features are taken from."""
+
+    def __init__(self, config: Config) -> None:
+        self.path = folder(config)
+        if not (self.path / "config.json").is_file():
+            raise ConfigError(f"target: {self.path} holds no config.json; give the folder of a Hugging Face model")
+        device = config["device"]
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(device)
+        dtype = config["dtype"]
+        if dtype == "auto":
+            dtype = "float32" if device == "cpu" else "bfloat16"
+        # Never the network, never code out of a model's folder.
+        trusted: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+        try:
+            self.tokenizer = AutoTokenizer.from_pretrained(self.path, **trusted)
+            self.model = AutoModelForCausalLM.from_pretrained(
+                self.path, dtype=getattr(torch, dtype), attn_implementation="sdpa", **trusted
+            )
+        except (OSError, ValueError) as e:
+            raise ConfigError(f"target: {self.path} cannot be loaded ({str(e).splitlines()[0]})") from e
+        self.model.to(self.device).eval().requires_grad_(False)
+        self.config = self.model.config.get_text_config()
+        self._decoder = self.model.get_decoder()
+        self._check_kind()
+        self.num_layers: int = self.config.num_hidden_layers
+        self.vocab_size: int = self.model.get_input_embeddings().weight.shape[0]
+        self.layer_ids = self._layer_ids(config)
+        self.mask_token_id = self._mask_token_id(config)
+        names = inspect.signature(self._decoder.forward).parameters
+        # transformers 5.2x renamed it.
+        self._cache_name = "cache" if "cache" in names else "past_key_values"
+
+    @property
+    def end_token_ids(self) -> frozenset[int]:
+        """Tokens that end a response."""
+        ends = self.model.generation_config.eos_token_id
+        return frozenset(() if ends is None else [ends] if isinstance(ends, int) else ends)
+
+    def fingerprint(self) -> str:
+        """Changes when the target does: its config, and the names and sizes of its weights."""
+        digest = hashlib.sha256((self.path / "config.json").read_bytes())
+        for file in sorted(self.path.glob("*.safetensors")):
+            digest.update(f"{file.name} {file.stat().st_size}".encode())
+        return digest.hexdigest()
+
+    def _check_kind(self) -> None:
+        for part in ("layers", "norm", "rotary_emb"):
+            if not hasattr(self._decoder, part):
+                name = type(self.model).__name__
+                raise ConfigError(f"target: {name} has no decoder.{part}; models built like Llama or Qwen3 have")
+        if "sliding_attention" in (getattr(self.config, "layer_types", None) or ()):
+            raise ConfigError(f"target: {self.path} has sliding-window layers, which are not supported yet")
+
+    def _layer_ids(self, config: Config) -> list[int]:
+        if config["target_layer_ids"] != "auto":
+            return checked_layer_ids(config["target_layer_ids"], self.num_layers)
+        ids = spread_layer_ids(self.num_layers, config["num_draft_layers"])
+        try:
+            return checked_layer_ids(ids, self.num_layers)
+        except ConfigError:
+            raise ConfigError(
+                f'target_layer_ids: "auto" gives {ids} for {self.num_layers} layers; give explicit ids, each once'
+            ) from None
+
+    def _mask_token_id(self, config: Config) -> int:
+        mask = config["mask_token_id"]
+        if mask == "auto":
+            mask = self.tokenizer.mask_token_id
+            mask = len(self.tokenizer) if mask is None else mask
+            if mask >= self.vocab_size:
+                raise ConfigError('mask_token_id: "auto" finds no unused row; give the id of a token that never occurs')
+        if mask >= self.vocab_size:
+            raise ConfigError(
+                f"mask_token_id: {mask} is no row of the embedding: its rows are 0 to {self.vocab_size - 1}"
+            )
+        return int(mask)
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Rows of the frozen embedding: [..., hidden]."""
+        embedded: Tensor = self.model.get_input_embeddings()(tokens)
+        return embedded
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The frozen head over the drafter's `hidden`, in the drafter's number format: [..., vocabulary]."""
+        head = self.model.get_output_embeddings()
+        scores: Tensor = head(hidden.to(head.weight.dtype)).to(hidden.dtype)
+        return scores
+
+    def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """cos and sin of the target's own position encoding: [sequences, tokens, head_dim] each."""
+        cos, sin = self._decoder.rotary_emb(torch.empty(0, device=self.device), positions)
+        return cos, sin
+
+    @torch.no_grad()
+    def features(self, tokens: Tensor) -> Tensor:
+        """What the tapped layers say of whole sequences: [sequences, tokens, taps * hidden].
+
+        `tokens` may be padded at the end: no token sees what comes after it.
+        """
+        taps, handles = self._tap(stop_after_last=True)
+        try:
+            self._decoder(input_ids=tokens, use_cache=False)
+        except _LastTapError:
+            pass
+        finally:
+            for handle in handles:
+                handle.remove()
+        return torch.cat([taps[i] for i in self.layer_ids], dim=-1)
+
+    @torch.no_grad()
+    def run(self, tokens: Tensor, starts: Tensor, cache: KeyValueCache, *, tap: bool) -> tuple[Tensor, Tensor | None]:
+        """Runs `tokens` [sequences, n], row r standing at position starts[r], on top of what `cache` holds.
+
+        Returns the final hidden states [sequences, n, hidden] (for `head`), and the features if `tap`.
+        """
+        positions = starts[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
+        cache.seek(positions)
+        taps, handles = self._tap(stop_after_last=False) if tap else ({}, [])
+        try:
+            out = self._decoder(
+                input_ids=tokens,
+                position_ids=positions,
+                attention_mask=cache.causal_mask(),
+                use_cache=True,
+                **{self._cache_name: cache},
+            )
+        finally:
+            for handle in handles:
+                handle.remove()
+        features = torch.cat([taps[i] for i in self.layer_ids], dim=-1) if tap else None
+        return out.last_hidden_state, features
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """The target's own next-token scores for its final hidden states."""
+        scores: Tensor = self.model.get_output_embeddings()(hidden)
+        return scores
+
+    def _tap(self, *, stop_after_last: bool) -> tuple[dict[int, Tensor], list[Any]]:
+        """Hooks that keep the output of the tapped layers: that of layer i is HF's hidden_states[i + 1]."""
+        taps: dict[int, Tensor] = {}
+
+        def keep(i: int) -> Any:
+            def hook(_module: object, _inputs: object, output: Any) -> None:
+                taps[i] = output[0] if isinstance(output, tuple) else output
+                if stop_after_last and len(taps) == len(self.layer_ids):
+                    raise _LastTapError
+
+            return hook
+
+        # HF's last hidden state is the one behind the final norm.
+        layers = [*self._decoder.layers[: self.num_layers - 1], self._decoder.norm]
+        return taps, [layers[i].register_forward_hook(keep(i)) for i in self.layer_ids]
+
+
+class _LastTapError(Exception):
+    """Ends a forward pass whose remaining layers nobody asked for."""
