@@ -1,0 +1,114 @@
+"""Why a panel has nothing to show, in one sentence: never logged, null here, no rows here, or nothing matched.
+
+A panel that says nothing hides a wrong key and a swapped variable alike; so each of these reads differently.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import duckdb
+
+from dflash_tui.runs import Window
+from dflash_tui.store.base import ResolvedWindow
+from dflash_tui.store.panel_files import Panel
+from dflash_tui.text import visible
+
+_NUM_KEYS_NAMED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rows that a panel looks at: those of `window`, and their steps `first` to `last` as the panel's parameters.
+
+    Both are null where the panel wants all rows, with a step or without.
+    """
+
+    window: Window
+    rows: ResolvedWindow
+    is_everything: bool
+
+    @property
+    def first(self) -> int | None:
+        return None if self.is_everything else self.rows.first
+
+    @property
+    def last(self) -> int | None:
+        return None if self.is_everything else self.rows.last
+
+
+def never_logged(panel: Panel, keys: Collection[str], whole: ResolvedWindow) -> str | None:
+    """What the run has not logged so far of what the panel cannot do without; None if all is there."""
+    if not keys:
+        return "nothing has been logged yet"
+    if whole.n == 0 and _reads_steps(panel):
+        return "no step has been logged yet"
+    for need in panel.requires:
+        if not any(key in keys for key in need.keys):
+            return f"{' or '.join(need.keys)} was never logged; this log has {_listed(keys)}"
+    return None
+
+
+def no_rows(panel: Panel, scope: Scope, whole: ResolvedWindow) -> str | None:
+    """That no row with a step lies in the panel's window, and what steps there are; None if one does."""
+    if not _reads_steps(panel):
+        return None
+    if scope.rows.n == 0:
+        steps = (
+            "none of its rows has a step" if whole.first is None else f"it has steps {whole.first:,}..{whole.last:,}"
+        )
+        return f"no rows in {scope.window} of this run: {steps}"
+    if scope.rows.first is None and not scope.is_everything:
+        return f"none of the {scope.rows.n:,} rows ({scope.window}) has a step"
+    return None
+
+
+def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel, scope: Scope) -> str:
+    """Why the panel's SELECT gave nothing although rows and keys are there."""
+    num_rows = scope.rows.n
+    for need in panel.requires:
+        counts = [_count(cursor, run_id, need.relation, key, scope) for key in need.keys]
+        num_rows = counts[0].rows
+        what, name = ("rows" if need.relation == "steps" else "evaluations"), " or ".join(need.keys)
+        if num_rows == 0:
+            return f"no {what} ({scope.window})"
+        if not any(count.logged for count in counts):
+            return f"{name} is logged, but null in all {num_rows:,} {what} ({scope.window})"
+        if not any(count.finite for count in counts):
+            return f"{name} has only non-finite values: {sum(c.logged for c in counts):,} ({scope.window})"
+    return f"the panel's filter matched 0 of {num_rows:,} rows ({scope.window})"
+
+
+def _reads_steps(panel: Panel) -> bool:
+    return not panel.requires or any(need.relation == "steps" for need in panel.requires)
+
+
+def _listed(keys: Collection[str]) -> str:
+    names = sorted(map(visible, keys))
+    more = f" and {len(names) - _NUM_KEYS_NAMED:,} more" if len(names) > _NUM_KEYS_NAMED else ""
+    return ", ".join(names[:_NUM_KEYS_NAMED]) + more
+
+
+class _Count(NamedTuple):
+    rows: int
+    logged: int
+    finite: int
+
+
+def _count(
+    cursor: duckdb.DuckDBPyConnection, run_id: str, relation: Literal["steps", "evals"], key: str, scope: Scope
+) -> _Count:
+    kind = cursor.execute(
+        "select data_type from duckdb_columns() where table_name = 'records' and column_name = $key", {"key": key}
+    ).fetchall()
+    params = {"run": run_id, "first": scope.first, "last": scope.last}
+    if kind:
+        # A name of the catalog's own, quoted all the same: a column cannot be bound.
+        value = '"' + key.replace('"', '""') + '"'
+    else:
+        value, params = "(extra ->> $key)", params | {"key": key}
+    finite = f"count_if(isfinite({value}))" if kind and kind[0][0] == "DOUBLE" else f"count({value})"
+    sql = f"""
+select count(*), count({value}), {finite} from {relation}
+where run = $run and coalesce(step between $first and $last, $first is null)"""  # noqa: S608
+    return _Count(*cursor.execute(sql, params).fetchall()[0])

@@ -1,0 +1,107 @@
+"""The SELECTs of a panel's file: cut apart, let through the guard, run. An error is one line and begins with file:line.
+
+A person's panel passes the same guard as a person's query: it runs where the database is open for writing.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import duckdb
+
+from dflash_tui.errors import QueryError
+from dflash_tui.store.base import Row
+from dflash_tui.store.cells import odd_columns, plain_rows
+from dflash_tui.store.guard import check, query_error
+from dflash_tui.store.panel_files import Panel
+from dflash_tui.text import visible
+
+_COMMENT = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
+_CACHED_FILES = 256
+
+
+class PanelError(Exception):
+    """A panel that does not run: file:line and why. Never leaves the store, a report shows it in the panel's place."""
+
+
+class Statement(NamedTuple):
+    """One SELECT. `text` has as many lines before it as in its file, so that DuckDB counts lines as the file does."""
+
+    code: duckdb.Statement
+    text: str
+    line: int
+    names: frozenset[str]
+
+
+class Selected(NamedTuple):
+    columns: list[str]
+    rows: list[Row]
+
+
+# Parsing and checking a panel takes up to 10 ms; once parsed a statement runs on any cursor. By the text of the file.
+_STATEMENTS: dict[str, tuple[Statement, ...]] = {}
+
+
+def statements(cursor: duckdb.DuckDBPyConnection, panel: Panel) -> tuple[Statement, ...]:
+    """The panel's SELECT, or its headline's and its own; PanelError if the file holds anything else."""
+    if panel.sql not in _STATEMENTS:
+        if len(_STATEMENTS) >= _CACHED_FILES:
+            _STATEMENTS.clear()
+        _STATEMENTS[panel.sql] = _read(cursor, panel)
+    return _STATEMENTS[panel.sql]
+
+
+def select(
+    cursor: duckdb.DuckDBPyConnection, panel: Panel, statement: Statement, params: Mapping[str, Any]
+) -> Selected:
+    """What a statement gives, with those of `params` that it names. duckdb.InterruptException passes through."""
+    try:
+        cursor.execute(statement.code, {name: params[name] for name in statement.names})
+        described = cursor.description or []
+        odd = odd_columns([str(column[1]) for column in described])
+        return Selected([column[0] for column in described], plain_rows(cursor.fetchall(), odd))
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as e:
+        raise _error(panel, statement.text, statement.line, query_error(e)) from e
+
+
+def place(panel: Panel, line: int) -> str:
+    return f"{visible(str(panel.file))}:{line}"
+
+
+def _read(cursor: duckdb.DuckDBPyConnection, panel: Panel) -> tuple[Statement, ...]:
+    try:
+        codes = cursor.extract_statements(panel.sql)
+    except duckdb.Error as e:
+        raise _error(panel, panel.sql, 1, query_error(e)) from e
+    if not 1 <= len(codes) <= 2:
+        raise PanelError(
+            f"{place(panel, 1)}: a panel has one SELECT, or two of which the first is the headline's; not {len(codes)}"
+        )
+    found, line = [], 1
+    for code in codes:
+        found.append(_check(cursor, panel, "\n" * (line - 1) + code.query))
+        line += code.query.count("\n")
+    return tuple(found)
+
+
+def _check(cursor: duckdb.DuckDBPyConnection, panel: Panel, text: str) -> Statement:
+    comment = _COMMENT.match(text)
+    line = 1 + (comment[0].count("\n") if comment else 0)
+    tables = cursor.execute(
+        "select table_name from duckdb_tables() union all select view_name from duckdb_views() where not internal"
+    )
+    try:
+        checked = check(cursor, text, [name for (name,) in tables.fetchall()])
+    except QueryError as e:
+        raise _error(panel, text, line, e) from e
+    (code,) = cursor.extract_statements(text)
+    return Statement(code, text, line, checked.parameters)
+
+
+def _error(panel: Panel, text: str, line: int, error: QueryError) -> PanelError:
+    """`line` is where the statement begins, for an error that names no place in its `text`."""
+    if error.column is not None:
+        line = 1 + text.count("\n", 0, error.column - 1)
+    return PanelError(f"{place(panel, line)}: {error}")

@@ -1,0 +1,43 @@
+-- How far this run is and when it ends: steps done and planned, epoch, tokens, speed and the time that is left, by the
+-- rules of the same figures in `dynamics`.
+--
+-- title: budget
+-- chart: table
+-- order: 3
+-- units: -, -, -, -
+-- window: run
+with seen as not materialized (
+  select step, epoch, "time", attempt, generation * 1_000_000_000_000 + line_no as place, tokens,
+    avg_batch_size * avg_seq_len as product, tok_per_sec
+  from steps where run = $run and coalesce(step between $first and $last, $first is null)
+),
+whole as (
+  select max(step) as last_step, max(epoch) filter (isfinite(epoch)) as epoch,
+    avg(if(isfinite(tokens), tokens, null)) as tokens_mean, sum(if(isfinite(tokens), tokens, null)) as tokens_sum,
+    avg(if(isfinite(product), product, null)) as product_mean, sum(if(isfinite(product), product, null)) as product_sum,
+    avg(if(isfinite(tok_per_sec), tok_per_sec, null)) as rate
+  from seen
+),
+spans as (
+  select arg_min((step, "time"), place) as head, arg_max((step, "time"), place) as tail
+  from seen where step is not null and isfinite("time") group by attempt
+),
+pace as (
+  select last_step, total_steps, epoch, coalesce(tokens_mean, product_mean) as per_step,
+    coalesce(tokens_sum, product_sum) as total, tokens_mean is not null as has_tokens,
+    case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
+  from whole, (
+    select count(*) as timed, sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds from spans)
+    left join (select total_steps from runs where run = $run) on true
+)
+select f.figure, f.value, f.unit, if(f.value is null, f.why, f.how) as note
+from pace, (values
+  ('step', last_step, 'steps', null, 'step was never logged'),
+  ('total_steps', total_steps, 'steps', null, 'unknown: no start event says it'),
+  ('epoch', epoch, 'epochs', null, 'epoch has no value'),
+  ('tokens_per_step', per_step, 'tokens', if(has_tokens, 'mean of tokens', 'mean of avg_batch_size x avg_seq_len'),
+    'neither tokens nor avg_batch_size and avg_seq_len have a value'),
+  ('tokens_total', total, 'tokens', null, 'tokens_per_step has no value'),
+  ('steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),
+  ('eta_s', greatest(total_steps - last_step, 0) / per_sec, 's', null, 'total_steps or steps_per_sec is unknown')
+) f(figure, value, unit, how, why);
