@@ -1,0 +1,142 @@
+"""Commands that act on runs, and those that stay: launch, stop, resume, watch, demo."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dflash_tui.commands.talk import RunName, find, in_session, say
+from dflash_tui.errors import DflashError, UsageError
+
+if TYPE_CHECKING:
+    from dflash_tui.runs import Run
+    from dflash_tui.watch import Session
+
+
+def launch(
+    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A bundled recipe's name, or a .toml file.")],
+    host: Annotated[str, typer.Option(metavar="H", help="A host of config.toml; `local` is this machine.")] = "local",
+    name: Annotated[str | None, typer.Option(metavar="N", help="Default: the recipe's name.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Over the recipe.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything here, print the config, start nothing.")
+    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Stay and tell how it goes until it ends.")] = False,
+) -> None:
+    """Start a run, detached; returns once it is running, or says why not."""
+    from dflash_tui import config, control, output, recipes
+
+    request = control.LaunchRequest(recipe, host, name, tuple(settings or ()))
+    if dry_run:
+        checked = recipes.load(recipe, request.settings)
+        config.load().host(host)
+        output.dump_json(checked.config, sys.stdout)
+        return
+
+    async def work(session: "Session") -> "Run | None":
+        record = await control.launch(session, request)
+        print(record.run_id, flush=True)
+        return await _follow(session, record.run_id) if follow else None
+
+    _fail_unless_finished(in_session(work))
+
+
+def stop(
+    run: RunName,
+    grace: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds it may take to save; default: [stop].")
+    ] = None,
+    kill: Annotated[bool, typer.Option("--kill", help="End it now: nothing is saved.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Stop a run; returns once it has ended and that is recorded."""
+    import asyncio
+
+    from dflash_tui import control
+
+    async def work(session: "Session") -> "Run":
+        found = await find(session, run)
+        if not yes:
+            await asyncio.to_thread(
+                _confirm, f"{'Kill' if kill else 'Stop'} {found.run_id} on {found.host} ({found.state})?"
+            )
+        return await control.stop(session, found.run_id, grace_s=grace, kill=kill)
+
+    ended = in_session(work)
+    print(f"{ended.run_id}: {ended.state} ({ended.reason})")
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} Nobody is there to answer: add --yes")
+    if not typer.confirm(question, err=True):
+        raise KeyboardInterrupt
+
+
+def resume(run: RunName) -> None:
+    """Go on from a run's newest checkpoint, as its next attempt."""
+    from dflash_tui import control
+
+    async def work(session: "Session") -> "Run":
+        return await control.resume(session, (await find(session, run)).run_id)
+
+    resumed = in_session(work)
+    print(f"{resumed.run_id}: {resumed.state}, attempt {resumed.attempt}")
+
+
+def watch() -> None:
+    """Collect from every host until interrupted: a session without a screen."""
+    import asyncio
+
+    async def work(session: "Session") -> None:
+        say(
+            f"collecting into {session.place}" if session.is_owner else "another session collects; waiting to take over"
+        )
+        await asyncio.Event().wait()
+
+    in_session(work)
+
+
+def demo(
+    steps: Annotated[int | None, typer.Option(metavar="N", help="Optimizer steps; default: the recipe's.")] = None,
+) -> None:
+    """Train a small real drafter on this machine, detached, and open the session on it."""
+    import asyncio
+
+    from dflash_tui import control, output
+    from dflash_tui.runs import Window
+
+    request = control.LaunchRequest("tiny", "local", "demo", () if steps is None else (f"total_steps={steps}",))
+    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+
+    async def work(session: "Session") -> "Run | None":
+        record = await control.launch(session, request)
+        say(f"{record.run_id} runs detached: neither this terminal nor a session can end it by closing")
+        if has_terminal:
+            return await asyncio.to_thread(lambda: session.store.detail(record.run_id).run)
+        ended = await _follow(session, record.run_id)
+        panels = await asyncio.to_thread(session.store.report, ended.run_id, None, Window(), 120)
+        laid = await asyncio.to_thread(session.store.window, ended.run_id, Window())
+        output.write_report(f"{ended.name} ({ended.state})", laid, panels, sys.stdout)
+        return ended
+
+    run = in_session(work)
+    if has_terminal and run is not None:
+        from dflash_tui.ui.app import run_app
+
+        if words := run_app(run.run_id):
+            say(words)
+    else:
+        _fail_unless_finished(run)
+
+
+async def _follow(session: "Session", run_id: str) -> "Run":
+    from dflash_tui import progress
+
+    session.focus(run_id)
+    return await progress.follow(lambda: session.store, run_id, say)
+
+
+def _fail_unless_finished(run: "Run | None") -> None:
+    if run is not None and run.state != "finished":
+        raise DflashError(f"{run.run_id} is {run.state} ({run.reason}): `dflash-tui logs {run.run_id}` has its words")

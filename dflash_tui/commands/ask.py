@@ -1,0 +1,207 @@
+"""Commands that ask: they read the store and print; `ingest` takes logs of this machine into it."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dflash_tui.commands.talk import AsJson, RunName, find, in_session, say
+from dflash_tui.errors import UsageError
+
+if TYPE_CHECKING:
+    from dflash_tui.runs import Run, Window
+    from dflash_tui.store.base import IngestSummary
+    from dflash_tui.watch import Session
+
+
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from stdin.")],
+    format: Annotated[
+        str | None, typer.Option(help="table, csv or json; default: table on a terminal, else csv.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds until the query is given up.")] = None,
+) -> None:
+    """Ask the data with SQL, also while sessions run: dflash-tui query "select max(step) from steps"."""
+    from dflash_tui.output import WRITERS
+    from dflash_tui.store.access import reader
+    from dflash_tui.text import did_you_mean
+
+    form = format or ("table" if sys.stdout.isatty() else "csv")
+    if form not in WRITERS:
+        raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
+    statement = sys.stdin.read() if sql == "-" else sql
+    with reader() as store, store.query(statement, timeout_s=timeout) as answer:
+        notice = WRITERS[form](answer, sys.stdout)
+    if notice:
+        say(notice)
+
+
+def runs(as_json: AsJson = False) -> None:
+    """List the runs, the newest first."""
+    from dataclasses import asdict
+
+    from dflash_tui import output
+    from dflash_tui.store.access import reader
+    from dflash_tui.text import duration
+
+    with reader() as store:
+        found = store.runs()
+    if as_json:
+        output.dump_json([asdict(run) for run in found], sys.stdout)
+        return
+    columns = ["run", "name", "host", "state", "step", "of", "age", "no contact"]
+    rows = [
+        [r.run_id, r.name, r.host, _state(r), r.step, r.total_steps, duration(r.age_s), duration(r.no_contact_s)]
+        for r in found
+    ]
+    print(output.draw_table(columns, rows) if rows else "no runs yet: start one with `dflash-tui demo` or `launch`")
+
+
+def status(run: RunName, as_json: AsJson = False) -> None:
+    """All that is known of one run."""
+    from dflash_tui import output
+    from dflash_tui.store.access import reader
+
+    with reader() as store:
+        found, notice = store.find(run)
+        tree = output.status_tree(store.detail(found.run_id))
+    if notice:
+        say(notice)
+    if as_json:
+        output.dump_json(tree, sys.stdout)
+        return
+    rows = [[key, value] for key, value in tree.items() if value is not None]
+    print(output.draw_table(["", tree["run_id"]], rows[1:]))
+
+
+def _state(run: "Run") -> str:
+    return f"{run.state} ({run.reason})" if run.reason else run.state
+
+
+def report(
+    run: RunName,
+    panel: Annotated[list[str] | None, typer.Option(metavar="P", help="Only this panel; may be repeated.")] = None,
+    last: Annotated[int | None, typer.Option(metavar="N", help="The N of statistics over the last N rows.")] = None,
+    from_step: Annotated[int | None, typer.Option("--from", metavar="A", help="First step of the window.")] = None,
+    to_step: Annotated[int | None, typer.Option("--to", metavar="B", help="Last step of the window.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print every panel of a run: its figures, or why there are none."""
+    from dflash_tui import output
+    from dflash_tui.store.access import reader
+
+    window = _window(last, from_step, to_step)
+    with reader() as store:
+        found, notice = store.find(run)
+        laid = store.window(found.run_id, window)
+        panels = store.report(found.run_id, panel, window, buckets=120)
+    if notice:
+        say(notice)
+    if as_json:
+        output.dump_json(output.report_tree(found.run_id, laid, panels), sys.stdout)
+    else:
+        output.write_report(f"{found.name} ({found.state})", laid, panels, sys.stdout)
+
+
+def _window(last: int | None, first: int | None, to: int | None) -> "Window":
+    from dflash_tui.runs import Window
+
+    if last is not None and (first is not None or to is not None):
+        raise UsageError("--last and --from/--to exclude each other: give one window")
+    if last is not None:
+        return Window.last_rows(last)
+    if first is not None or to is not None:
+        return Window.between(0 if first is None else first, 2**62 if to is None else to)
+    return Window()
+
+
+def logs(
+    run: RunName,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run ends.")] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="The log's records, not what the trainer printed.")
+    ] = False,
+    since_step: Annotated[int | None, typer.Option(metavar="N", help="Records from this step on.")] = None,
+) -> None:
+    """Print what a run's trainer said, or with --metrics its records."""
+    import asyncio
+
+    from dflash_tui.runs import RunState
+    from dflash_tui.store.access import reader
+    from dflash_tui.store.tail import Tail
+
+    def look(run_id: str) -> Tail:
+        return Tail(run_id, metrics or since_step is not None, since_step)
+
+    async def work(session: "Session") -> None:
+        tail = look((await find(session, run)).run_id)
+        session.focus(tail.run_id)
+        while True:
+            found = (await asyncio.to_thread(session.store.detail, tail.run_id)).run
+            _print_lines(await asyncio.to_thread(tail.read))
+            if RunState(found.state).is_over or found.host is None:
+                break
+            await asyncio.sleep(0.25)
+        _print_lines(tail.rest())
+
+    if follow:
+        in_session(work)
+        return
+    with reader() as store:
+        found, notice = store.find(run)
+    if notice:
+        say(notice)
+    tail = look(found.run_id)
+    _print_lines(tail.read() + tail.rest())
+
+
+def _print_lines(lines: list[str]) -> None:
+    from dflash_tui.text import visible
+
+    for line in lines:
+        print(visible(line, keep="\t"), flush=False)
+    sys.stdout.flush()
+
+
+def panels() -> None:
+    """List the panels: bundled ones, and those in the config folder's panels/."""
+    from dflash_tui import output, paths
+    from dflash_tui.store.panels import load_panels
+
+    rows = [[p.name, p.title, p.chart, " ".join(p.help.split())] for p in load_panels()]
+    print(output.draw_table(["panel", "title", "chart", "help"], rows))
+    say(f"a new panel is one .sql file in {paths.config_dir() / 'panels'}")
+
+
+def ingest(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs on this machine.")],
+    run: Annotated[str | None, typer.Option(metavar="N", help="Run id and name; default: the file's stem.")] = None,
+) -> None:
+    """Take logs on this machine into the store; again, and only what is new is read."""
+    from dflash_tui.runs import given_run_id
+    from dflash_tui.store.access import writer
+
+    if run and len(files) > 1:
+        raise UsageError(f"--run {run} names one log, and there are {len(files)}: ingest them one by one")
+    jobs = [(file, given_run_id(run or file.stem)) for file in files]
+    with writer() as store:
+        for file, run_id in jobs:
+            _tell_ingested(file, store.ingest(run_id, file))
+
+
+def _tell_ingested(file: Path, summary: "IngestSummary") -> None:
+    from dflash_tui.text import number
+
+    for reject in summary.first_rejects:
+        say(f"{file}:{reject.line_no}: {reject.reason}")
+    if summary.rejects > len(summary.first_rejects):
+        say(f"{file}: ... and {summary.rejects - len(summary.first_rejects)} more, all of them in the table rejects")
+    for warning in summary.warnings:
+        say(f"{file}: {warning}")
+    if summary.held_back_bytes:
+        say(f"{file}: the last line has no end yet ({summary.held_back_bytes} bytes held back)")
+    print(
+        f"{summary.run_id}: {number(summary.rows)} rows, {number(summary.rejects)} rejected,"
+        f" {number(summary.attempts)} attempts, last step {number(summary.last_step)}"
+    )

@@ -1,0 +1,55 @@
+"""What every command may use: a line of talk, the words that several take, a seat at the store.
+
+stderr belongs to this module. What a command prints on stdout is its own.
+"""
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from dflash_tui.runs import Run
+    from dflash_tui.watch import Session
+
+T = TypeVar("T")
+
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run id, a name, or a unique beginning of an id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One strict JSON document instead of a table.")]
+
+
+def say(words: str) -> None:
+    """One line of talk."""
+    from dflash_tui.text import visible
+
+    print(visible(words, keep="\n"), file=sys.stderr)
+
+
+def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
+    """Run `work` with a seat at the store, the owner's if nobody else has it."""
+    import asyncio
+
+    from dflash_tui import config
+    from dflash_tui.watch import Session
+
+    async def sit() -> T:
+        session = Session(config.load(), lambda run_id: None)
+        await session.open()
+        try:
+            for notice in session.notices:
+                say(notice)
+            return await work(session)
+        finally:
+            await session.close()
+
+    return asyncio.run(sit())
+
+
+async def find(session: "Session", name: str) -> "Run":
+    import asyncio
+
+    found, notice = await asyncio.to_thread(session.store.find, name)
+    if notice:
+        say(notice)
+    return found

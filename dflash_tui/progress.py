@@ -1,0 +1,54 @@
+"""A run followed without a screen: a line now and then, until it is over. For pipes, CI logs and `--follow`."""
+
+import asyncio
+from collections.abc import Callable
+
+from dflash_tui import paths
+from dflash_tui.runs import Run, RunState
+from dflash_tui.store.base import Store
+from dflash_tui.store.tail import Tail
+from dflash_tui.text import duration, number
+
+EVERY_S = 5.0
+_LOOK_S = 0.5
+
+
+async def follow(store: Callable[[], Store], run_id: str, tell: Callable[[str], None]) -> Run:
+    """Tell how a run goes, at most every 5 s, until it is over; returns how it ended.
+
+    `store` is asked for each time: a session may become the owner while we wait.
+    """
+    output, told, waited_s = Tail(run_id), "", EVERY_S
+    while True:
+        run = (await asyncio.to_thread(store().detail, run_id)).run
+        is_over = RunState(run.state).is_over
+        if is_over or waited_s >= EVERY_S:
+            waited_s = 0.0
+            line = await asyncio.to_thread(describe, store(), run, output)
+            if line != told:
+                tell(line)
+                told = line
+        if is_over:
+            return run
+        await asyncio.sleep(_LOOK_S)
+        waited_s += _LOOK_S
+
+
+def describe(store: Store, run: Run, output: Tail) -> str:
+    """How a run goes, in one line; before its first step, what its trainer said last."""
+    said = output.read()
+    sql = (paths.bundled("sql") / "screens" / "progress.sql").read_text(encoding="utf-8")
+    with store.query(sql, {"run": run.run_id}) as answer:
+        step, loss, accuracy, rate, eval_step, tau, lookup_tau, lossless = answer.rows()[0]
+    words = [f"{run.name}: {run.state}" + (f" ({run.reason})" if run.reason else "")]
+    if step is None and said:
+        words.append(said[-1])
+    if step is not None:
+        words.append(f"step {number(step)}" + (f" of {number(run.total_steps)}" if run.total_steps else ""))
+        words += [f"loss {number(loss)}", f"accuracy {number(accuracy)}"]
+        if rate and run.total_steps and not RunState(run.state).is_over:
+            words.append(f"{duration((run.total_steps - step) / rate)} left")
+    if tau is not None:
+        words.append(f"tau {number(tau)} at step {number(eval_step)} (prompt lookup {number(lookup_tau)})")
+        words.append(f"lossless {number(lossless)}")
+    return " · ".join(words)
