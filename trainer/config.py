@@ -110,14 +110,16 @@ def _checked(key: str, value: Any, spec: Spec) -> Any:
 
 
 def _fits(value: Any, kind: str, spec: Spec) -> bool:
-    if not isinstance(value, _TYPES.get(kind, ())) or (isinstance(value, bool) and kind != "boolean"):
-        return False
-    if isinstance(value, str):
+    # To Python, True is a number.
+    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+        return kind == "boolean" and isinstance(value, bool)
+    if kind == "string":
         return value in spec.get("choices", (value,))
+    number = float(value)
     return (
-        math.isfinite(value)
-        and spec.get("min", value) <= value <= spec.get("max", value)
-        and ("exclusive_min" not in spec or value > spec["exclusive_min"])
+        math.isfinite(number)
+        and spec.get("min", number) <= number <= spec.get("max", number)
+        and ("exclusive_min" not in spec or number > spec["exclusive_min"])
     )
 
 
@@ -125,16 +127,12 @@ def allowed(spec: Spec) -> str:
     """What a key takes, in words: "a number above 0 and at most 1"."""
     if "choices" in spec:
         return "one of " + ", ".join(spec["choices"])
+    kind = spec["type"]
+    noun = f"a list of {kind[5:-1]}s" if kind.startswith("list[") else f"{'an' if kind == 'integer' else 'a'} {kind}"
     bounds = [
         f"{word} {spec[bound]}"
         for bound, word in (("min", "at least"), ("exclusive_min", "above"), ("max", "at most"))
         if bound in spec
     ]
-    kind = spec["type"]
-    noun = (
-        f"a list of {kind[5:-1]}s, each" if kind.startswith("list[") else f"{'an' if kind[0] in 'io' else 'a'} {kind}"
-    )
     others = [json.dumps(word) for word in spec.get("also", ())] + (["null"] if spec.get("nullable") else [])
-    return " or ".join(
-        [f"{noun} {' and '.join(bounds)}".rstrip(" ,each") if not bounds else f"{noun} {' and '.join(bounds)}", *others]
-    )
+    return " or ".join([" ".join([noun, " and ".join(bounds)]).strip(), *others])
