@@ -5,13 +5,14 @@ then a counter started again, not the training), with a `start` event after trai
 the log. Its first train step voids all that earlier attempts logged from there on.
 """
 
+import operator
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import duckdb
 
 from dflash_tui.store.base import NEVER_CUT
-from dflash_tui.store.rows import StartRow, TrainRow
+from dflash_tui.store.rows import StartRow, TrainRows
 
 
 @dataclass(slots=True)
@@ -48,21 +49,21 @@ def load_newest(db: duckdb.DuckDBPyConnection, run_id: str) -> Attempt:
 
 
 def follow(
-    current: Attempt, generation: int, before: Before, train: list[TrainRow], starts: list[StartRow]
+    current: Attempt, generation: int, before: Before, train: TrainRows, starts: list[StartRow]
 ) -> list[Attempt]:
     """The attempts that these rows, each list in order, make of `current`, which comes first."""
     found = [current]
     waiting = list(reversed(starts))
-    for row in train:
-        while waiting and waiting[-1].line_no <= row.line_no:
+    for line_no, step, epoch in train:
+        while waiting and waiting[-1].line_no <= line_no:
             current = _start(found, generation, waiting.pop())
-        is_back = before.step is not None and row.step <= before.step and not _is_later(row.epoch, before.epoch)
+        is_back = before.step is not None and step <= before.step and not _is_later(epoch, before.epoch)
         if is_back and current.has_begun:
-            current = Attempt(current.attempt + 1, generation, row.line_no)
+            current = Attempt(current.attempt + 1, generation, line_no)
             found.append(current)
         if not current.has_begun:
-            current.first_step = row.step
-        before = Before(row.step, row.epoch)
+            current.first_step = step
+        before = Before(step, epoch)
     while waiting:
         _start(found, generation, waiting.pop())
     return found
@@ -81,11 +82,20 @@ def _is_later(epoch: float | None, before: float | None) -> bool:
     return epoch is not None and before is not None and epoch > before
 
 
-def is_rising(before: Before, train: list[TrainRow]) -> bool:
+def is_rising(before: Before, train: TrainRows) -> bool:
     """Whether no row goes back: the usual case, told at a tenth of the cost of `follow`."""
-    steps = [row.step for row in train]
-    later = steps[1:]
-    return (before.step is None or not steps or steps[0] > before.step) and all(map(int.__lt__, steps, later))
+    steps = [step for step in train.steps if step is not None]
+    if steps and before.step is not None and steps[0] <= before.step:
+        return False
+    return all(map(operator.lt, steps, steps[1:]))
+
+
+def last_of(train: TrainRows, before: Before) -> Before:
+    """The last row of `train`, or `before` when there is none."""
+    for step, epoch in zip(reversed(train.steps), reversed(train.epochs), strict=True):
+        if step is not None:
+            return Before(step, epoch)
+    return before
 
 
 def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attempt]) -> None:

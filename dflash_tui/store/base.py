@@ -3,7 +3,8 @@
 Only values and a Protocol stand here. The thin client imports this module, so: no duckdb, no asyncio.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -53,6 +54,14 @@ class Answer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What a person may set of a store in config.toml: `[aliases]` and `[panels] length_edges`."""
+
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    length_edges: tuple[float, float] = (1500.0, 3000.0)
 
 
 class ResolvedWindow(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a 
 
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,13 +18,14 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
 from dflash_tui.store import ledger
-from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, RunDetail
+from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, RunDetail, StoreOptions
 from dflash_tui.store.copying import copy_log
+from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
-from dflash_tui.store.mirror import Mirror
-from dflash_tui.store.panels import LENGTH_EDGES, resolve_window, run_panels
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.text import visible
 
@@ -35,17 +36,10 @@ _COPY_TIMEOUT_S = 600.0
 class Database:
     """A Store over the file at `path`. duckdb.Error when it cannot be opened; `is_new` tells that it was made now."""
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        read_only: bool = False,
-        aliases: Mapping[str, str] | None = None,
-        length_edges: tuple[float, float] = LENGTH_EDGES,
-    ) -> None:
+    def __init__(self, path: Path, options: StoreOptions | None = None, *, read_only: bool = False) -> None:
         self.path = path
         self.on_refresh: Callable[[str | None], None] = lambda run_id: None
-        self._length_edges = length_edges
+        self._options = options or StoreOptions()
         self._writing = threading.Lock()
         self._opening = threading.Lock()
         self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
@@ -54,7 +48,7 @@ class Database:
             self._check_version()
             self._tables = _names_of_tables(self._db)
             self._write_db = self._cursor()
-            self._intake = Intake(self._write_db, Names(_columns(self._db), aliases or {}))
+            self._intake = Intake(self._write_db, Names(_columns(self._db), self._options.aliases))
         except BaseException:
             self._db.close()
             raise
@@ -107,7 +101,7 @@ class Database:
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         with self._reading() as db:
-            return run_panels(db, run_id, names, window, buckets, self._length_edges)
+            return run_panels(db, run_id, names, window, buckets, self._options.length_edges)
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         with self._reading() as db:
@@ -118,7 +112,7 @@ class Database:
             return ledger.list_runs(db)
 
     def find(self, name: str) -> tuple[Run, str | None]:
-        return ledger.pick_run(self.runs(), name)
+        return pick_run(self.runs(), name)
 
     def detail(self, run_id: str) -> RunDetail:
         with self._reading() as db:
@@ -153,6 +147,17 @@ class Database:
         with self._writing:
             self._need(self._write_db, run_id)
             return self._intake.take_in(run_id)
+
+    def is_current(self, run_id: str) -> bool:
+        """Whether the tables know all that the run's mirror does; a half last line may make this a false no."""
+        mirror = Mirror(run_id)
+        with self._reading() as db:
+            if not ledger.has_run(db, run_id):
+                return False
+            [(num_events,)] = db.execute("select count(*) from events where run = $1", [run_id]).fetchall()
+            at = db.execute("select generation, byte_offset from cursors where run = $1", [run_id]).fetchone()
+        newest = (mirror.generation(TRAIN_LOG), mirror.size(TRAIN_LOG))
+        return num_events == sum(1 for _ in mirror.events()) and (at or (1, 0)) == newest
 
     def restore(self, run_id: str) -> IngestSummary:
         """Put a run that only its mirror knows back into the tables: its record, its events, its rows."""

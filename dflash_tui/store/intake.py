@@ -12,6 +12,7 @@ from dflash_tui.store.attempts import (
     Before,
     follow,
     is_rising,
+    last_of,
     load_newest,
     next_generation,
     write_attempts,
@@ -142,8 +143,7 @@ class Intake:
             attempts = follow(place.attempt, place.generation, place.before, found.train, found.starts)
             write_attempts(self._db, place.run_id, attempts)
             place.attempt = attempts[-1]
-        if found.train:
-            place.before = Before(found.train[-1].step, found.train[-1].epoch)
+        place.before = last_of(found.train, place.before)
         for start in found.starts:
             place.total_steps = start.total_steps or place.total_steps
         place.byte_offset, place.line_no = part.end_offset, part.line_no + part.num_lines

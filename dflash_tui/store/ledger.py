@@ -12,7 +12,7 @@ import msgspec
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
-from dflash_tui.text import nearest, visible
+from dflash_tui.text import visible
 
 _RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"
 _RUN = "run, name, kind, host, state, reason, code, signal, attempt, last_step, total_steps, created, contact"
@@ -95,26 +95,3 @@ def detail_of(db: duckdb.DuckDBPyConnection, run_id: str) -> RunDetail:
         [run_id, NEVER_CUT],
     ).fetchall()
     return RunDetail(run, record, pid, state_since, [AttemptRow(*row) for row in attempts])
-
-
-def pick_run(runs: list[Run], name: str) -> tuple[Run, str | None]:
-    """The run meant by `name`: its run_id, else the newest so named (and a notice if there are more), else a unique
-    prefix of either. UsageError with the nearest name otherwise. `runs` are the newest first."""
-    for run in runs:
-        if run.run_id == name:
-            return run, None
-    named = [run for run in runs if run.name == name]
-    if named:
-        notice = None
-        if len(named) > 1:
-            notice = f"{len(named)} runs are called {visible(name)!r}: this is the newest, {named[0].run_id}"
-        return named[0], notice
-    begun = [run for run in runs if name and (run.run_id.startswith(name) or run.name.startswith(name))]
-    if len(begun) == 1:
-        return begun[0], None
-    if begun:
-        some = ", ".join(visible(run.run_id) for run in begun[:4])
-        raise UsageError(f"{visible(name)!r} may be {len(begun)} runs ({some}{', ...' if len(begun) > 4 else ''})")
-    near = nearest(name, [run.run_id for run in runs] + [run.name for run in runs])
-    hint = f"did you mean {visible(near)!r}?" if near else "`dflash-tui runs` lists them"
-    raise UsageError(f"there is no run {visible(name)!r}: {hint}")

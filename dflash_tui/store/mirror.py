@@ -86,9 +86,16 @@ class Mirror:
         if not _STREAM.fullmatch(stream):
             raise UsageError(f"{stream!r} is no stream of a run: {TRAIN_LOG} and attempts/<n>/output.log are")
         file = self.folder / stream
-        if generation is None or generation >= self.generation(stream):
-            return file
-        return file.with_name(f"{file.stem}.{generation}{file.suffix}")
+        return file if generation is None else dict(self.older(stream)).get(generation, file)
+
+    def older(self, stream: str) -> list[tuple[int, Path]]:
+        """The generations that were set aside, oldest first."""
+        file = self.folder / stream
+        name = re.compile(re.escape(file.stem) + r"\.([1-9][0-9]{0,8})" + re.escape(file.suffix))
+        if not file.parent.is_dir():
+            return []
+        found = [(name.fullmatch(entry.name), entry) for entry in file.parent.iterdir()]
+        return sorted((int(match[1]), entry) for match, entry in found if match)
 
     def size(self, stream: str, generation: int | None = None) -> int:
         """Bytes that are here of a generation of `stream`."""
@@ -137,12 +144,7 @@ class Mirror:
 
     def generation(self, stream: str) -> int:
         """The number of the newest generation, from 1."""
-        file = self.folder / stream
-        older = re.compile(re.escape(file.stem) + r"\.([1-9][0-9]{0,8})" + re.escape(file.suffix))
-        if not file.parent.is_dir():
-            return 1
-        found = (older.fullmatch(entry.name) for entry in file.parent.iterdir())
-        return 1 + max((int(match[1]) for match in found if match), default=0)
+        return 1 + max((number for number, _ in self.older(stream)), default=0)
 
     def _make(self, folder: Path) -> None:
         paths.private_dir(paths.mirrors_dir())

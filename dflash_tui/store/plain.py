@@ -25,7 +25,7 @@ _SAMPLES = 16
 class PlainStatement(NamedTuple):
     """`sql` takes $text, $num_lines, $line_no, $run, $attempt and $generation, and the parameters in `params`.
 
-    `columns` are those whose presence the answer tells, see `PlainAnswer`.
+    Its one row is a `PlainAnswer`, whose `given` goes with `columns`.
     """
 
     sql: str
@@ -34,17 +34,16 @@ class PlainStatement(NamedTuple):
 
 
 class PlainAnswer(NamedTuple):
-    """What one statement did: the lines it left (by index), how many it took, and of the train rows of rank 0 among
-    them, in order, index, step and epoch; which columns were ever given, and which keys that we do not know."""
+    """What one statement took: how many rows, and of each in order its line (None: of every line), step and epoch;
+    the step is null for a row that is no train row of rank 0. Then which columns were ever given, and unknown keys."""
 
-    left: list[int] | None
-    num_taken: int
-    num_without_step: int
-    at: list[int] | None
-    steps: list[int] | None
+    num_rows: int
+    num_train: int
+    lines: list[int] | None
+    steps: list[int | None] | None
     epochs: list[float | None] | None
     given: list[bool]
-    unknown_keys: list[str] | None
+    unknown_keys: list[list[str]] | None
 
 
 def keys_in(part: Slice) -> frozenset[str]:
@@ -69,56 +68,47 @@ def plain_statement(names: Names, keys: Collection[str]) -> PlainStatement:
 
 @lru_cache(maxsize=64)
 def _build(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> PlainStatement:
-    given = [key for _, _, keys in known for key in keys]
     lists = "|".join(re.escape(key) for _, kind, keys in known for key in keys if kind == "DOUBLE[]")
     pair = rf'{_KEY}{_NUMBER}|"event": ?"train"' + (rf'|"({lists})": ?{_LIST}' if lists else "")
-    spec = {key: _read_as(kind) for _, kind, keys in known for key in keys}
+    keys = [key for _, _, given in known for key in given]
     # A struct needs a field: this one is never there.
-    spec = spec or {"\ufffd": "DOUBLE"}
-    cells = " + ".join(f"({_field(key)} is not null)::int" for key in given) or "0"
-    columns = [(column, kind, keys) for column, kind, keys in known if column != "event"]
-    targets = "".join(f', "{column}"' for column, _, _ in columns)
-    values_by = {column: _value(kind, keys) for column, kind, keys in columns}
-    step, epoch, rank = (values_by.get(column, "null") for column in ("step", "epoch", "rank"))
-    values = "".join(f", {value}" for value in values_by.values())
-    fits = " and ".join(_fits(kind, keys) for _, kind, keys in columns) or "true"
-    has = ", ".join(f"count(coalesce({', '.join(map(_field, keys))})) > 0" for _, _, keys in columns)
-    # Only names of columns and their aliases become part of the text, quoted; what a log holds is bound.
+    spec = {key: _read_as(kind) for _, kind, given in known for key in given} or {"\ufffd": "DOUBLE"}
+    num_cells = " + ".join(f"({_field(key)} is not null)::int" for key in keys) or "0"
+    columns = [(column, kind, given) for column, kind, given in known if column != "event"]
+    values = {column: _value(kind, given) for column, kind, given in columns}
+    fits = [_fits(kind, given) for _, kind, given in columns]
+    names = [f'"{column}"' for column, _, _ in columns]
+    step, epoch, rank = (f'"{name}"' if name in values else "null" for name in ("step", "epoch", "rank"))
+    is_train = f"event = 'train' and coalesce({rank}, 0) = 0"
+    # Only names of columns and their aliases become part of the text, quoted; what a log holds is bound. The limit
+    # keeps the filter from moving down, where it would parse every line a second time.
     sql = f"""
-with cut as materialized (
-  select unnest(string_split($text, chr(10))) as line, unnest(range($num_lines)) as i
-), read as materialized (
-  select line, i, (strlen(line) - strlen(replace(line, '":', ''))) // 2 as num_pairs,
-    case when regexp_full_match(line, $plain) and json_valid(line) then json_transform(line, $spec) end as s
-  from cut
-), counted as (
-  select *, {cells} as num_cells,
-    case when s is not null and num_pairs > {cells} then json_merge_patch(line, $known) end as extra
-  from read
-), judged as materialized (
-  select i, s, extra, {_event(known)} as event, s is null and trim(line, ' ' || chr(9) || chr(13)) = '' as is_blank,
-    coalesce(s is not null and num_pairs - num_cells = coalesce(len(json_keys(extra)), 0) and {fits}, false) as is_plain
-  from counted
-), taken as (
-  insert into records (run, attempt, generation, line_no, event{targets}, extra)
-  select $run, $attempt, $generation, $line_no + i, event{values}, extra from judged where is_plain
-  returning 1
-), plain as (
-  select i, {step} as step, {epoch} as epoch, event, s, coalesce({rank}, 0) = 0 as is_first from judged where is_plain
-), train as (
-  select list(i order by i) as at, list(step order by i) as steps, list(epoch order by i) as epochs
-  from plain where event = 'train' and is_first and step is not null
-), told as (
-  select count(*), count(*) filter (where event = 'train' and is_first and step is null), [{has}] as given from plain
+with taken as (
+  insert into records (run, attempt, generation, line_no, event{"".join(f", {name}" for name in names)}, extra)
+  select $run, $attempt, $generation, $line_no + i, {_event(known)}, {"".join(f"{v}, " for v in values.values())}extra
+  from (
+    select *, {num_cells} as num_cells,
+      case when num_pairs > {num_cells} then json_merge_patch(line, $known) end as extra
+    from (
+      select line, i, (strlen(line) - strlen(replace(line, '":', ''))) // 2 as num_pairs,
+        json_transform(case when regexp_full_match(line, $plain) and json_valid(line) then line end, $spec) as s
+      from (select unnest(string_split($text, chr(10))) as line, unnest(range($num_lines)) as i)
+      limit $num_lines)
+    where s is not null)
+  where {" and ".join(["num_pairs - num_cells = coalesce(len(json_keys(extra)), 0)", *filter(None, fits)])}
+  returning line_no, event, extra{"".join(f", {name}" for name in names)}
 )
-select (select list(i order by i) from judged where not is_plain and not is_blank), told.* exclude (given), train.*,
-  given, (select list(distinct key) from (select unnest(json_keys(extra)) as key from judged where is_plain))
-from told, train
+select count(*), count(*) filter (where {is_train}),
+  case when count(*) < $num_lines then coalesce(list(line_no order by line_no), []) end,
+  list(case when {is_train} then {step} end order by line_no), list({epoch} order by line_no),
+  [{", ".join(f"count({name}) > 0" for name in names)}],
+  list(distinct json_keys(extra)) filter (where extra is not null)
+from taken
 """  # noqa: S608
     params = {
         "plain": rf"\s*\{{(({pair})(, ?|\}}))+\s*",
         "spec": json.dumps(spec),
-        "known": json.dumps(dict.fromkeys(given)),
+        "known": json.dumps(dict.fromkeys(keys)),
     }
     return PlainStatement(sql, params, tuple(column for column, _, _ in columns))
 
@@ -143,7 +133,7 @@ def _fits(kind: str, keys: tuple[str, ...]) -> str:
     if kind in ("BIGINT", "INTEGER"):
         limit = 2**53 if kind == "BIGINT" else 2**31
         terms += [f"coalesce(abs({f}) < {limit} and {f} = floor({f}), true)" for f in map(_field, keys)]
-    return " and ".join(terms) or "true"
+    return " and ".join(terms)
 
 
 def _event(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> str:

@@ -1,6 +1,6 @@
 """One slice of a log -> rows of `records` and `rejects`. Says what it saw; knows no cursor and no transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -14,12 +14,24 @@ from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
 from dflash_tui.store.plain import PlainAnswer, keys_in, plain_statement
 
 
-class TrainRow(NamedTuple):
-    """What the rules of a resume look at: the train rows of rank 0 that have a step."""
+@dataclass(slots=True)
+class TrainRows:
+    """What the rules of a resume look at, column by column: a step is None where a row is no train row of rank 0."""
 
-    line_no: int
-    step: int
-    epoch: float | None
+    lines: Sequence[int] = ()
+    steps: Sequence[int | None] = ()
+    epochs: Sequence[float | None] = ()
+
+    def __iter__(self) -> Iterator[tuple[int, int, float | None]]:
+        """Line, step and epoch of those that have a step."""
+        for line, step, epoch in zip(self.lines, self.steps, self.epochs, strict=True):
+            if step is not None:
+                yield line, step, epoch
+
+    def merged(self, rows: list[tuple[int, int, float | None]]) -> "TrainRows":
+        """These and `rows`, in the order of their lines."""
+        found = sorted([*self, *rows], key=lambda row: row[0])
+        return TrainRows(*zip(*found, strict=True)) if found else TrainRows()
 
 
 class StartRow(NamedTuple):
@@ -37,7 +49,7 @@ class SliceRows:
 
     num_rows: int = 0
     num_without_step: int = 0
-    train: list[TrainRow] = field(default_factory=list)
+    train: TrainRows = field(default_factory=TrainRows)
     starts: list[StartRow] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     rejects: list[RejectedLine] = field(default_factory=list)
@@ -77,22 +89,24 @@ class RowWriter:
         }
         [row] = self._db.execute(statement.sql, values).fetchall()
         answer = PlainAnswer(*row)
-        found.num_rows = answer.num_taken
-        found.num_without_step = answer.num_without_step
-        found.train = [
-            TrainRow(part.line_no + at, step, epoch)
-            for at, step, epoch in zip(answer.at or (), answer.steps or (), answer.epochs or (), strict=True)
-        ]
+        found.num_rows = answer.num_rows
         found.keys.update(column for column, given in zip(statement.columns, answer.given, strict=True) if given)
-        found.keys.update(answer.unknown_keys or ())
-        return answer.left or ()
+        found.keys.update(key for keys in answer.unknown_keys or () for key in keys)
+        steps = answer.steps or []
+        found.num_without_step = answer.num_train - len(steps) + steps.count(None)
+        lines = range(part.line_no, part.line_no + part.num_lines)
+        found.train = TrainRows(lines if answer.lines is None else answer.lines, steps, answer.epochs or [])
+        if answer.lines is None:
+            return ()
+        return sorted(set(lines).difference(answer.lines))
 
     def _write_exact(self, part: Slice, left: Sequence[int], found: SliceRows) -> None:
         lines = part.raw_lines()
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
         rows: list[str] = []
-        for at in left:
-            line_no = part.line_no + at
+        train: list[tuple[int, int, float | None]] = []
+        for line_no in left:
+            at = line_no - part.line_no
             parsed = parse(lines[at])
             found.warnings.extend((line_no, note) for note in parsed.notes)
             if parsed.reason is not None:
@@ -101,13 +115,15 @@ class RowWriter:
             for record in parsed.objects:
                 cells, notes = row_of(self._names, record)
                 found.warnings.extend((line_no, note) for note in notes)
-                self._note(found, line_no, cells)
+                self._note(found, line_no, cells, train)
                 rows.append(as_json({**cells, "line_no": line_no}))
         if rows:
-            found.train.sort(key=lambda row: row.line_no)
+            found.train = found.train.merged(train)
             self._insert(rows)
 
-    def _note(self, found: SliceRows, line_no: int, cells: dict[str, Any]) -> None:
+    def _note(
+        self, found: SliceRows, line_no: int, cells: dict[str, Any], train: list[tuple[int, int, float | None]]
+    ) -> None:
         extra = cells.get("extra", {})
         found.num_rows += 1
         found.keys.update(key for key in cells if key not in ("extra", "event"))
@@ -122,7 +138,7 @@ class RowWriter:
             if step is None:
                 found.num_without_step += 1
             else:
-                found.train.append(TrainRow(line_no, step, cells.get("epoch")))
+                train.append((line_no, step, cells.get("epoch")))
 
     def _insert(self, rows: list[str]) -> None:
         kinds = {**self._names.kinds, "line_no": "BIGINT", "extra": "JSON"}

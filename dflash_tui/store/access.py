@@ -1,0 +1,128 @@
+"""How a command gets at the store: through the owner if there is one, else on its own.
+
+A session that stays uses owner.py: `try_become_owner`, else a StoreClient until `owner_gone`. What an answer through
+the owner does not need (duckdb, asyncio) is imported only when there is none.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError, StoreBusyError, UsageError
+from dflash_tui.store.base import Store, StoreOptions
+from dflash_tui.store.client import StoreClient, has_owner
+from dflash_tui.store.lock import holder
+from dflash_tui.store.mirror import mirrored_runs
+
+if TYPE_CHECKING:
+    from dflash_tui.store.database import Database
+    from dflash_tui.store.owner import Owner
+
+Notice = Callable[[str], None]
+
+_BUSY_AFTER_S = 3.0
+_RETRY_S = 0.05
+
+
+def _say_nothing(sentence: str) -> None:
+    pass
+
+
+def reader(notice: Notice = _say_nothing, options: StoreOptions | None = None) -> Store:
+    """The store, to read from: the owner's, else the file itself, read-only. UsageError when there is none yet,
+    StoreBusyError within 3 s when somebody holds it who does not answer. `notice` is told what was repaired."""
+    options = options or StoreOptions()
+    deadline = time.monotonic() + _BUSY_AFTER_S
+    while True:
+        if has_owner():
+            return StoreClient()
+        try:
+            return _open_for_reading(notice, options)
+        except StoreBusyError:
+            # Whoever holds it may be about to answer at the socket.
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_S)
+
+
+def _open_for_reading(notice: Notice, options: StoreOptions) -> "Database":
+    import duckdb
+
+    from dflash_tui.store.database import Database, SchemaVersionError
+    from dflash_tui.store.opening import busy_error
+
+    path = paths.database_file()
+    if path.exists():
+        try:
+            return Database(path, options, read_only=True)
+        except (duckdb.Error, SchemaVersionError) as e:
+            if isinstance(e, duckdb.Error) and (busy := busy_error(e)):
+                raise busy from e
+    elif not mirrored_runs():
+        raise UsageError("there is no store yet: `dflash-tui demo`, `launch` or `ingest` makes one")
+    # Missing or broken: a writer makes it anew from the mirrors.
+    with writer(notice, options):
+        pass
+    try:
+        return Database(path, options, read_only=True)
+    except duckdb.Error as e:
+        raise busy_error(e) or DflashError(f"{path}: cannot be opened ({e})") from e
+
+
+@contextmanager
+def writer(notice: Notice = _say_nothing, options: StoreOptions | None = None) -> Iterator[Store]:
+    """The store, to write to: the owner's, else this process is the owner until the `with` is left. StoreBusyError
+    within 3 s when somebody holds it who does not answer."""
+    options = options or StoreOptions()
+    deadline = time.monotonic() + _BUSY_AFTER_S
+    while not has_owner():
+        from dflash_tui.store.owner import take_ownership
+
+        owner = take_ownership(notice, options)
+        if owner:
+            with _served(owner):
+                yield owner.database
+            return
+        if time.monotonic() > deadline:
+            raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again later")
+        time.sleep(_RETRY_S)
+    yield StoreClient()
+
+
+@contextmanager
+def _served(owner: "Owner") -> Iterator[None]:
+    """Others are answered from a thread of its own while the command works."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    is_serving = threading.Event()
+    stop = asyncio.Event()
+    failed: list[BaseException] = []
+
+    async def serve() -> None:
+        async with owner:
+            is_serving.set()
+            await stop.wait()
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: loop) as runner:
+                runner.run(serve())
+        except OSError as e:
+            failed.append(e)
+        finally:
+            is_serving.set()
+
+    thread = threading.Thread(target=run, name="store-owner")
+    thread.start()
+    is_serving.wait()
+    if failed:
+        raise DflashError(f"{paths.socket_file()}: cannot be served ({failed[0]})") from failed[0]
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()

@@ -1,0 +1,156 @@
+"""A Store that asks the owner through its socket. Starts in a few milliseconds: no duckdb, no asyncio.
+
+Every call has a connection of its own, so calls from several threads do not meet, and closing it cancels.
+"""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, Row, RunDetail
+from dflash_tui.store.find import pick_run
+from dflash_tui.store.lock import holder
+from dflash_tui.store.wire import SILENT_S, Head, QueryHead, Request, raised, unpack
+
+_CONNECT_TIMEOUT_S = 2.0
+T = TypeVar("T")
+
+
+class OwnerGoneError(DflashError):
+    """There is no owner at the socket, or it went away before it answered."""
+
+
+def has_owner() -> bool:
+    """Whether somebody listens at the socket. StoreBusyError when it is there but does not take the call."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_CONNECT_TIMEOUT_S)
+        try:
+            probe.connect(str(paths.socket_file()))
+        except TimeoutError as e:
+            raise _unresponsive() from e
+        except OSError:
+            return False
+    return True
+
+
+class StoreClient:
+    """Ask whoever owns the store now. OwnerGoneError when nobody listens."""
+
+    def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
+        exchange = Exchange("query", {"sql": sql, "params": params or {}, "timeout_s": timeout_s})
+        try:
+            head = unpack(exchange.blob(), QueryHead)
+        except BaseException:
+            exchange.close()
+            raise
+        return Answer(head.columns, head.types, _batches(exchange), exchange.close)
+
+    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+        args = {"run_id": run_id, "names": names, "window": window, "buckets": buckets}
+        return self._ask("panel", args, list[PanelResult])
+
+    def window(self, run_id: str, window: Window) -> ResolvedWindow:
+        return self._ask("window", {"run_id": run_id, "window": window}, ResolvedWindow)
+
+    def runs(self) -> list[Run]:
+        return self._ask("runs", {}, list[Run])
+
+    def find(self, name: str) -> tuple[Run, str | None]:
+        return pick_run(self.runs(), name)
+
+    def detail(self, run_id: str) -> RunDetail:
+        return self._ask("detail", {"run_id": run_id}, RunDetail)
+
+    def register_run(self, record: RunRecord) -> None:
+        self._ask("register_run", {"record": record}, type(None))
+
+    def event(self, run_id: str, event: RunEvent) -> None:
+        self._ask("event", {"run_id": run_id, "event": event}, type(None))
+
+    def ingest(self, run_id: str, file: Path) -> IngestSummary:
+        return self._ask("ingest", {"run_id": run_id, "file": str(file.absolute())}, IngestSummary)
+
+    def snapshot(self, path: Path) -> None:
+        self._ask("snapshot", {"path": str(path.absolute())}, type(None))
+
+    def refresh(self, run_id: str | None) -> None:
+        self._ask("refresh", {"run_id": run_id}, type(None))
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(self, op: str, args: dict[str, Any], kind: type[T]) -> T:
+        exchange = Exchange(op, args)
+        try:
+            return unpack(exchange.blob(), kind)
+        finally:
+            exchange.close()
+
+
+class Exchange:
+    """One request and its answers."""
+
+    def __init__(self, op: str, args: dict[str, Any]) -> None:
+        self.has_more = True
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._socket.settimeout(_CONNECT_TIMEOUT_S)
+            self._socket.connect(str(paths.socket_file()))
+            self._socket.settimeout(SILENT_S)
+            self._file = self._socket.makefile("rb")
+            self._socket.sendall(msgspec.json.encode(Request(op, args)) + b"\n")
+        except TimeoutError as e:
+            self._socket.close()
+            raise _unresponsive() from e
+        except OSError as e:
+            self._socket.close()
+            raise OwnerGoneError(f"nobody answers at {paths.socket_file()} ({e.strerror})") from e
+
+    def blob(self) -> bytes:
+        """The next blob; the error instead, if the owner met one."""
+        try:
+            line = b"\n"
+            while line == b"\n":
+                line = self._file.readline()
+            if not line.endswith(b"\n"):
+                raise OwnerGoneError("the owner of the store went away before it answered; ask again")
+            head = msgspec.json.decode(line, type=Head)
+            if head.problem:
+                raise raised(head.problem)
+            blob = self._file.read(head.size)
+        except TimeoutError as e:
+            raise _unresponsive() from e
+        except OSError as e:
+            raise OwnerGoneError("the owner of the store went away before it answered; ask again") from e
+        if len(blob) < head.size:
+            raise OwnerGoneError("the owner of the store went away in mid-answer; ask again")
+        self.has_more = head.has_more
+        return blob
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+
+def _batches(exchange: Exchange) -> Iterator[list[Row]]:
+    while exchange.has_more:
+        yield unpack(exchange.blob(), list[tuple[Any, ...]])
+
+
+def _unresponsive() -> StoreBusyError:
+    return StoreBusyError(f"the store's owner, {holder()}, does not answer; end it, or try again later")

@@ -1,0 +1,50 @@
+"""Who owns the store: an flock on a file of its own, held for the owner's lifetime. The file names its holder.
+
+DuckDB's own lock would not do: it is a POSIX lock, which any close of the same file drops.
+"""
+
+import fcntl
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Self
+
+from dflash_tui import paths
+from dflash_tui.text import visible
+
+
+class StoreLock:
+    """The held lock. `release` it, or end the process in whatever way."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def try_take(cls) -> Self | None:
+        """The lock, or None while somebody else has it."""
+        paths.private_dir(paths.data_dir())
+        descriptor = os.open(paths.lock_file(), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        os.ftruncate(descriptor, 0)
+        command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]).replace("\n", " ")
+        os.pwrite(descriptor, f"{os.getpid()} {command}\n".encode(errors="replace"), 0)
+        return cls(descriptor)
+
+    def release(self) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.close(self._descriptor)
+
+
+def holder() -> str:
+    """The holder as a person reads it: "PID 4711 (dflash-tui watch)"; only meaningful while the lock is taken."""
+    try:
+        text = paths.lock_file().read_text(errors="replace")[:300].strip()
+    except FileNotFoundError:
+        text = ""
+    named = re.match(r"(\d+) (.*)", text)
+    return f"PID {named[1]} ({visible(named[2])})" if named else "another process"

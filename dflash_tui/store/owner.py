@@ -1,0 +1,243 @@
+"""The owner of the store: it alone has the database open for writing, and answers all others through a unix socket.
+
+Runs in any asyncio loop, the session's or one of its own. Every request works in a thread with a cursor of its own, so
+a slow one holds up nobody; one whose client has gone is cancelled.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.runs import RunEvent, RunRecord, Window
+from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.database import Database
+from dflash_tui.store.lock import StoreLock
+from dflash_tui.store.opening import Notice, open_for_writing
+from dflash_tui.store.queries import RunningQuery
+from dflash_tui.store.wire import (
+    ALIVE_EVERY_S,
+    MAX_REQUEST_BYTES,
+    QueryHead,
+    Request,
+    frame,
+    pack,
+    problem_frame,
+)
+
+_MAX_WORKING = 16
+_REQUEST_TIMEOUT_S = 10.0
+_INTERRUPT_EVERY_S = 0.1
+T = TypeVar("T")
+
+
+class _ClientGone(Exception):
+    """Whoever asked is no longer there."""
+
+
+class Owner:
+    """Serves `database` until the `async with` is left; then both it and the lock are given up."""
+
+    def __init__(self, database: Database, lock: StoreLock) -> None:
+        self.database = database
+        self._lock = lock
+        self._threads = ThreadPoolExecutor(_MAX_WORKING, "store")
+        self._clients: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        place = paths.socket_file()
+        try:
+            paths.private_dir(place.parent)
+            # Only the holder of the lock comes here, so whatever lies there is a dead owner's.
+            place.unlink(missing_ok=True)
+            self._server = await asyncio.start_unix_server(self._accept, place, limit=MAX_REQUEST_BYTES)
+            place.chmod(0o600)
+        except BaseException:
+            self._give_up()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server:
+            self._server.close()
+            paths.socket_file().unlink(missing_ok=True)
+        for client in self._clients:
+            client.cancel()
+        await asyncio.gather(*self._clients, return_exceptions=True)
+        await asyncio.to_thread(self._give_up)
+
+    def _give_up(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        self.database.close()
+        self._lock.release()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if _is_ours(writer.get_extra_info("socket")):
+                async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+                    line = await reader.readline()
+                await _Conversation(self, reader, writer).answer(line)
+        except (_ClientGone, OSError, TimeoutError, ValueError):
+            pass  # Nobody is left to be told: a ValueError is a request longer than the limit.
+        finally:
+            writer.close()
+
+    def in_thread(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+class _Conversation:
+    """One client's request and what it gets."""
+
+    def __init__(self, owner: Owner, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._owner = owner
+        self._writer = writer
+        self._gone = asyncio.ensure_future(reader.read(1))
+
+    async def answer(self, line: bytes) -> None:
+        try:
+            request = msgspec.json.decode(line, type=Request)
+            if request.op == "query":
+                await self._answer_query(**request.args)
+            elif request.op == "wait":
+                await self._wait_for_the_end()
+            else:
+                work = _work(self._owner.database, request)
+                await self._send(frame(pack(await self._wait(work))))
+        except DflashError as e:
+            await self._send(problem_frame(e))
+        except (msgspec.MsgspecError, TypeError, KeyError) as e:
+            await self._send(problem_frame(UsageError(f"the store's owner does not understand this request: {e}")))
+        finally:
+            self._gone.cancel()
+
+    async def _answer_query(self, sql: str, params: dict[str, Any], timeout_s: float | None) -> None:
+        query = self._owner.database.running_query()
+        try:
+            answer = await self._wait(partial(query.start, sql, params, timeout_s), query)
+            await self._send(frame(pack(QueryHead(answer.columns, answer.types)), has_more=True))
+            batches = answer.batches()
+            while (blob := await self._wait(lambda: _packed(next(batches, None)), query)) is not None:
+                await self._send(frame(blob, has_more=True))
+            await self._send(frame(pack([])))
+        finally:
+            await asyncio.shield(self._owner.in_thread(query.close))
+
+    async def _wait_for_the_end(self) -> None:
+        """For a session that takes over when we go: signs of life, and nothing else."""
+        while not self._gone.done():
+            await asyncio.wait({self._gone}, timeout=ALIVE_EVERY_S)
+            await self._send(b"\n")
+
+    async def _wait(self, work: Callable[[], T], query: RunningQuery | None = None) -> T:
+        """What `work` gives, in a thread; meanwhile the client hears that we live, and its going ends a query."""
+        future = self._owner.in_thread(work)
+        either: set[asyncio.Future[Any]] = {future, self._gone}
+        try:
+            while True:
+                await asyncio.wait(either, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                if future.done():
+                    return future.result()
+                if self._gone.done():
+                    raise _ClientGone
+                await self._send(b"\n")
+        finally:
+            # An interrupt between two steps of the engine is lost, so it is repeated until the thread is free.
+            while query and not future.done():
+                query.cancel()
+                await asyncio.wait({future}, timeout=_INTERRUPT_EVERY_S)
+            if not future.done():
+                future.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    async def _send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+
+def _packed(batch: list[Any] | None) -> bytes | None:
+    return None if batch is None else pack(batch)
+
+
+def _work(database: Database, request: Request) -> Callable[[], Any]:
+    """The operation that a request names, ready to be done in a thread."""
+    args = request.args
+    match request.op:
+        case "panel":
+            window = msgspec.convert(args["window"], Window)
+            return partial(database.report, args["run_id"], args["names"], window, args["buckets"])
+        case "window":
+            return partial(database.window, args["run_id"], msgspec.convert(args["window"], Window))
+        case "runs":
+            return database.runs
+        case "detail":
+            return partial(database.detail, args["run_id"])
+        case "register_run":
+            return partial(database.register_run, msgspec.convert(args["record"], RunRecord))
+        case "event":
+            return partial(database.event, args["run_id"], msgspec.convert(args["event"], RunEvent))
+        case "ingest":
+            return partial(database.ingest, args["run_id"], Path(args["file"]))
+        case "snapshot":
+            return partial(database.snapshot, Path(args["path"]))
+        case "refresh":
+            return partial(database.refresh, args["run_id"])
+        case _:
+            raise UsageError(f"the store's owner knows no operation {request.op!r}: is it of another version?")
+
+
+def _is_ours(connection: socket.socket) -> bool:
+    """Whether the other end belongs to this user. The folder's mode says so too; Linux lets us ask."""
+    if sys.platform != "linux":
+        return True
+    size = struct.calcsize("3i")
+    _, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return bool(uid == os.getuid())
+
+
+async def try_become_owner(notice: Notice, options: StoreOptions) -> Owner | None:
+    """The owner, its database open and up to date, ready for `async with`; None while another process is."""
+    return await asyncio.to_thread(take_ownership, notice, options)
+
+
+def take_ownership(notice: Notice, options: StoreOptions) -> Owner | None:
+    """As `try_become_owner`, blocking."""
+    lock = StoreLock.try_take()
+    if lock is None:
+        return None
+    try:
+        return Owner(open_for_writing(notice, options), lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+async def owner_gone() -> None:
+    """Returns when the owner at the socket goes away, at once when there is none: the moment to try to become it."""
+    with contextlib.suppress(OSError):
+        reader, writer = await asyncio.open_unix_connection(paths.socket_file())
+        try:
+            writer.write(msgspec.json.encode(Request("wait")) + b"\n")
+            while await reader.read(4096):
+                pass
+        finally:
+            writer.close()
