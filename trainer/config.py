@@ -17,13 +17,6 @@ from trainer.errors import ConfigError
 Config = Mapping[str, Any]
 Spec = Mapping[str, Any]
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "integer": (int,),
-    "number": (int, float),
-    "string": (str,),
-    "boolean": (bool,),
-}
-
 
 def schema() -> dict[str, Spec]:
     """The keys of a config, by their dotted names."""
@@ -101,25 +94,28 @@ def _flatten(nested: Mapping[str, Any], keys: Mapping[str, Spec], prefix: str = 
 def _checked(key: str, value: Any, spec: Spec) -> Any:
     if (value is None and spec.get("nullable")) or (isinstance(value, str) and value in spec.get("also", ())):
         return value
-    kind = spec["type"]
-    items = value if kind.startswith("list[") and isinstance(value, list) else [value]
-    item_kind = kind[5:-1] if items is value else kind
-    if not items or not all(_fits(item, item_kind, spec) for item in items):
+    kind: str = spec["type"]
+    if kind.startswith("list["):
+        fits = isinstance(value, list) and value != [] and all(_fits(item, kind[5:-1], spec) for item in value)
+    else:
+        fits = _fits(value, kind, spec)
+    if not fits:
         raise ConfigError(f"{key}: {json.dumps(value)} is not allowed: {allowed(spec)}")
     return float(value) if kind == "number" else value
 
 
 def _fits(value: Any, kind: str, spec: Spec) -> bool:
     # To Python, True is a number.
-    if isinstance(value, bool) or not isinstance(value, _TYPES[kind]):
+    if kind == "boolean" or isinstance(value, bool):
         return kind == "boolean" and isinstance(value, bool)
     if kind == "string":
-        return value in spec.get("choices", (value,))
-    number = float(value)
+        return isinstance(value, str) and value in spec.get("choices", (value,))
+    number = isinstance(value, int) or (kind == "number" and isinstance(value, float))
     return (
-        math.isfinite(number)
-        and spec.get("min", number) <= number <= spec.get("max", number)
-        and ("exclusive_min" not in spec or number > spec["exclusive_min"])
+        number
+        and math.isfinite(value)
+        and spec.get("min", value) <= value <= spec.get("max", value)
+        and ("exclusive_min" not in spec or value > spec["exclusive_min"])
     )
 
 

@@ -9,7 +9,10 @@ from trainer import schedule
 def test_lr_is_that_of_case_91(tmp_path):
     want = case("case91_lr_resume.expected.json")
     config = checked(
-        tmp_path, lr=want["peak"], total_steps=want["total_steps"], warmup_ratio=want["warmup_steps"] / want["total_steps"]
+        tmp_path,
+        lr=want["peak"],
+        total_steps=want["total_steps"],
+        warmup_ratio=want["warmup_steps"] / want["total_steps"],
     )
     for step, lr in want["lr_for_optimizer_step_0_based"].items():
         assert schedule.lr(config, int(step), want["total_steps"]) == pytest.approx(lr, rel=1e-12, abs=1e-18)
