@@ -27,8 +27,11 @@ def main(workdir, name):  # type: ignore[no-untyped-def]
     }
     try:
         os.umask(0o077)
-        if not os.path.isdir(folder):
+        try:
             os.makedirs(folder)
+        except OSError:
+            if not os.path.isdir(folder):
+                raise
         for place in (folder, path):
             if os.path.lexists(place) and (os.lstat(place).st_uid != os.getuid() or os.lstat(place).st_mode & 0o022):
                 found["error"] = place + " is not ours alone to write in: remove it, or choose another workdir"

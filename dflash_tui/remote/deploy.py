@@ -31,7 +31,7 @@ async def deploy(agent: AgentClient, source: Path | None = None) -> Code:
     found = await agent.do("find-code", sha256=bundle.sha256, timeout_s=_UNPACK_TIMEOUT_S)
     if not found["there"]:
         await agent.host.put(bundle.archive, found["archive"])
-        await agent.do("unpack", sha256=bundle.sha256, timeout_s=_UNPACK_TIMEOUT_S)
+        await agent.do("unpack", sha256=bundle.sha256, archive=found["archive"], timeout_s=_UNPACK_TIMEOUT_S)
     return Code(found["path"], bundle.sha256, commit, is_dirty)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import tarfile
 import tempfile
@@ -17,30 +18,33 @@ MAX_BYTES = 1 << 30
 
 
 def find(op: Dict[str, Any]) -> Dict[str, Any]:
-    """Where the code with hash `sha256` lies or would lie (`path`), if it is there, and where to put its `archive`."""
+    """Where the code with hash `sha256` lies or would lie (`path`), if it is there, and where to put its `archive`.
+
+    Each asker gets another place for the archive: two may send the same code at once.
+    """
     path = _path(op)
     there = os.path.isdir(path)
     if there:
         check_ours(path)
         if tree_hash(path) != op["sha256"]:
             raise Refused("%s does not hold what its name says: remove it, then try again" % path)
-    return {"there": there, "path": path, "archive": path + ".tar"}
+    return {"there": there, "path": path, "archive": "%s.%s.tar" % (path, secrets.token_hex(4))}
 
 
 def unpack(op: Dict[str, Any]) -> Dict[str, Any]:
-    """Make the folder of `sha256` from its archive, which is removed. Refused if its content has another hash.
+    """Make the folder of `sha256` from its `archive`, which is removed. Refused if its content has another hash.
 
     Members are plain files and folders with plain relative names; anything else is refused before it is written.
     """
-    path = _path(op)
-    archive = path + ".tar"
+    path, archive = _path(op), op["archive"]
+    if not re.fullmatch(re.escape(path) + r"\.[0-9a-f]{8}\.tar", archive):
+        raise Refused("%r is no place for an archive of this code" % archive)
     part = tempfile.mkdtemp(prefix="part.", dir=os.path.dirname(path))
     try:
         _extract(archive, part)
         if tree_hash(part) != op["sha256"]:
             raise Refused("the code that arrived is not the code that was sent: try again")
-        if not os.path.isdir(path):
-            os.rename(part, path)
+        _rename_unless_there(part, path)
     except (tarfile.TarError, EOFError) as e:
         raise Refused("the code that arrived is no archive (%s): try again" % e) from None
     finally:
@@ -57,6 +61,15 @@ def tree_hash(root: str) -> str:
             content = hashlib.sha256(f.read()).hexdigest()
         total.update(b"%s\0%s\n" % (os.fsencode(name), content.encode()))
     return total.hexdigest()
+
+
+def _rename_unless_there(part: str, path: str) -> None:
+    try:
+        os.rename(part, path)
+    except OSError:
+        # Somebody else sent the same content first.
+        if not os.path.isdir(path):
+            raise
 
 
 def _path(op: Dict[str, Any]) -> str:

@@ -78,21 +78,19 @@ def _start(attempt: Attempt, op: Dict[str, Any], lock: int, leave_no_run: bool) 
         attempt.reserve("stop.json")
         attempt.reserve("exit.json")
         problem = spawn(attempt, "supervise", lock)
-    except OSError as e:
-        problem = sentence(e)
+    except (OSError, Refused) as e:
+        problem = sentence(e) if isinstance(e, OSError) else str(e)
     if problem:
         # We still hold the lock, so nobody else is in there.
         shutil.rmtree(run.path if leave_no_run else attempt.path, ignore_errors=True)
-        raise Refused("the run cannot be started: %s" % problem)
+        raise Refused("the run cannot be started in %s: %s" % (run.path, problem))
 
 
 def _check_space(path: str, needed: int) -> None:
     found = os.statvfs(path)
     free = found.f_bavail * found.f_frsize
     if free < needed:
-        raise Refused(
-            "the run cannot be started: %s has %d MB free, and a run needs %d" % (path, free >> 20, needed >> 20)
-        )
+        raise Refused("the disk has %d MB free, and a run needs %d: free some space" % (free >> 20, needed >> 20))
 
 
 def _link_code(run: Run, sha256: str) -> None:

@@ -194,7 +194,8 @@ class Supervisor:
             "killed": self._killed,
             "oom_kills": oom_kills,
             "leftovers": leftovers,
-            "log_reason": record.get("reason"),
+            "log_reason": str(record.get("reason", ""))[:40],
+            "log_code": record.get("exit_code") if isinstance(record.get("exit_code"), int) else None,
             "said": last_words(self.attempt.file("output.log")),
             "note": note,
         }

@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 SAVED = 75
 # What the trainer itself may say went wrong; the general words "error" and "signal" are left to the facts.
 _REASONS = ("nan", "oom-gpu", "oom-host-likely", "disk-full", "environment")
+_POLITE = (signal.SIGTERM, signal.SIGINT)
 _TAIL_BYTES = 1 << 16
 # Parts of a traceback's last line, and of what the interpreter says when it finds no module to run.
 _TELLTALES = (
@@ -24,17 +25,20 @@ def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
     """State and reason of an attempt that is over.
 
     `facts`: code, signal (either or both None), stop_seen (a stop was seen while the trainer lived), killed (by us,
-    when its grace was over), oom_kills (rise of the counter), log_reason (the trainer's own, from its `end` record),
-    and said (its last words).
+    when its grace was over), oom_kills (rise of the counter), log_reason and log_code (the trainer's own, from its
+    `end` record), and said (its last words).
     """
     code, number = facts.get("code"), facts.get("signal")
+    if number in _POLITE and facts.get("log_code") in (0, SAVED):
+        # The signal hit a Python that was closing already, where nothing catches it: what it had logged holds.
+        code, number = facts["log_code"], None
     if code == 0:
         return "finished", "completed"
     if facts.get("stop_seen"):
         if facts.get("killed"):
             return "stopped", "killed-after-grace"
         # Saved, or ended by the stop itself because nobody caught it; with neither code nor signal nobody knows.
-        if code == SAVED or number in (signal.SIGTERM, signal.SIGINT) or (code is None and number is None):
+        if code == SAVED or number in _POLITE or (code is None and number is None):
             return "stopped", "stopped"
     elif code == SAVED:
         return "interrupted", "saved"
@@ -42,16 +46,18 @@ def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
 
 
 def _why(facts: Dict[str, Any]) -> str:
-    logged = str(facts.get("log_reason") or "").replace("_", "-")
+    said = str(facts.get("said") or "")
+    logged = facts.get("log_reason")
+    if logged == "oom":
+        return "oom-gpu" if "CUDA" in said else "oom-host-likely"
     if logged in _REASONS:
-        return logged
+        return str(logged)
     if facts.get("oom_kills"):
         return "oom-host-likely"
     if facts.get("signal"):
         return "signal"
     if facts.get("code") in (126, 127):
         return "environment"
-    said = str(facts.get("said") or "")
     for reason, phrases in _TELLTALES:
         if any(phrase in said for phrase in phrases):
             return reason

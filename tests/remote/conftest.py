@@ -1,0 +1,63 @@
+"""A far side that is a folder of this machine, with a name that breaks every careless quote."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from far_side import TOYS, logged, processes_below
+
+from dflash_tui.config import HostSpec
+from dflash_tui.hosts import open_host
+from dflash_tui.remote.client import AgentClient
+from dflash_tui.remote.launch import LaunchedRun, launch
+from dflash_tui.runs import RunRecord, RunState
+
+Start = Callable[..., Awaitable[LaunchedRun]]
+
+
+@pytest.fixture(autouse=True)
+def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches return at once: half a second of watching, times fifty tests."""
+    monkeypatch.setattr("dflash_tui.remote.launch.SETTLE_S", 0)
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Iterator[HostSpec]:
+    workdir = tmp_path / "my runs δ 1 $HOME 'x'"
+    yield HostSpec(kind="local", name="local", python=sys.executable, workdir=str(workdir))
+    # The test's own environment names tmp_path too, so look for the workdir alone.
+    end = time.monotonic() + 2
+    while (left := processes_below(workdir)) and time.monotonic() < end:
+        time.sleep(0.05)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, "a test left processes behind"
+
+
+@pytest.fixture
+async def agent(far: HostSpec) -> AsyncIterator[AgentClient]:
+    async with AgentClient.open(open_host(far), far) as client:
+        yield client
+
+
+@pytest.fixture
+async def start(agent: AgentClient) -> AsyncIterator[Start]:
+    """Launch a toy run, wait until it has logged, and end it with the test whatever happens."""
+    run_ids = []
+
+    async def begin(run_id: str = "toy-1", *, toy: str = "toy", **config: Any) -> LaunchedRun:
+        run_ids.append(run_id)
+        record = RunRecord(run_id, "toy", "train")
+        run = await launch(agent, record, {"steps": 0, **config}, recipe="toy", source=TOYS / toy)
+        if run.status.state is RunState.RUNNING:
+            await logged(run)
+        return run
+
+    yield begin
+    for run_id in run_ids:
+        await agent.do("stop", run_id=run_id, grace_s=0)
