@@ -182,6 +182,14 @@ def test_a_small_canvas_gives_up_axes_before_data() -> None:
     assert is_braille(line(values, width=1, height=1).text())
 
 
+@pytest.mark.parametrize("width", range(12, 120, 3))
+def test_labels_of_the_x_axis_keep_apart(width: int) -> None:
+    rows = [[1000.0 * i, float(i)] for i in range(24)]
+    names = draw("line", ["", "loss"], rows, {}, width=width, height=8).text().split("\n")[-1].split()
+    assert set(names) <= {"0", *(f"{k}k" for k in range(1, 24))}
+    assert len(names) >= 2
+
+
 def test_the_unit_is_said_where_there_is_room() -> None:
     values: list[Cell] = [1.0, 2.0]
     assert line(values, unit="tok/s").text().startswith("tok/s")

@@ -160,6 +160,8 @@ def test_a_number_is_shown_whole_or_not_at_all(width: int, height: int) -> None:
         return set(re.findall(r"[\d.,]*\d", re.sub(r"last.*|… .*", "", text)))
 
     assert numbers_at(width) <= numbers_at(200)
+    alone = draw("table", ["step"], [[22698]], {}, width=width, height=2).text().split("\n")[1].strip()
+    assert alone == ("22,698" if width >= 6 else "…")
 
 
 def test_a_figure_that_does_not_exist_is_a_dash(data: Path) -> None:
