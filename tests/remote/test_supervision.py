@@ -11,7 +11,7 @@ from far_side import ended, kill, log_of, state_of
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import LOG, Heard, sweep
-from dflash_tui.remote.launch import LaunchedRun, resume, status
+from dflash_tui.remote.launch import LaunchedRun, resume, status, stop
 from dflash_tui.runs import Cursor, RunState
 
 
@@ -144,6 +144,20 @@ async def test_following_a_run_brings_every_byte(start: Start, agent: AgentClien
     }
     assert heard.status.state is RunState.FINISHED
     assert [record["step"] for record in log_of(run)[1:]] == list(range(1, 31))
+
+
+async def test_following_goes_on_through_a_resume(start: Start, agent: AgentClient) -> None:
+    run = await start(on_term="save")
+    await stop(agent, "toy-1", grace_s=5)
+    await resume(agent, "toy-1")
+    await stop(agent, "toy-1", grace_s=5)
+    copies, _ = await follow_to_the_end(agent, "toy-1")
+    assert set(copies) == {LOG, "attempts/1/output.log", "attempts/2/output.log"}
+    for stream, data in copies.items():
+        assert data == Path(str(run.record.path), stream).read_bytes()
+    heard = (await sweep(agent, {"toy-1": {"attempts/2/output.log": Cursor()}}))["toy-1"]
+    assert isinstance(heard, Heard)
+    assert {chunk.stream for chunk in heard.chunks} == {LOG, "attempts/2/output.log"}, "what is behind stays behind"
 
 
 async def test_one_request_follows_many_runs_and_a_bad_one_spoils_none(start: Start, agent: AgentClient) -> None:

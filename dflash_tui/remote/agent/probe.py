@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from . import proc
 from .errors import Refused
@@ -30,8 +30,8 @@ for name in sys.argv[1:]:
         found["packages"][name] = None
 print(json.dumps(found))
 """
-_GPU_FIELDS = ("index", "name", "memory_total_mb", "memory_used_mb", "utilization_pct")
-_GPU_QUERY = "index,name,memory.total,memory.used,utilization.gpu"
+_GPU_QUERY = "name,index,memory.total,memory.used,utilization.gpu"
+_GPU_NUMBERS = ("index", "memory_total_mib", "memory_used_mib", "utilization_pct")
 
 
 def hello(op: Dict[str, Any]) -> Dict[str, Any]:
@@ -77,7 +77,8 @@ def _ask_python(python: str, packages: List[str], env: Dict[str, str]) -> Dict[s
     return dict(found)
 
 
-def _gpus() -> List[Dict[str, Any]]:
+def _gpus() -> Optional[List[Dict[str, Any]]]:
+    """One for each line of nvidia-smi, null for a figure that it does not know; None where it cannot be asked."""
     try:
         done = subprocess.run(
             ["nvidia-smi", "--query-gpu=" + _GPU_QUERY, "--format=csv,noheader,nounits"],
@@ -87,9 +88,15 @@ def _gpus() -> List[Dict[str, Any]]:
             timeout=GPU_TIMEOUT_S,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return []
+        return None
+    if done.returncode != 0:
+        return None
     rows = [line.split(", ") for line in done.stdout.decode("utf-8", "replace").splitlines()]
-    return [dict(zip(_GPU_FIELDS, row)) for row in rows if len(row) == len(_GPU_FIELDS)]
+    return [
+        {"name": row[0], **{key: int(cell) if cell.isdigit() else None for key, cell in zip(_GPU_NUMBERS, row[1:])}}
+        for row in rows
+        if len(row) == 1 + len(_GPU_NUMBERS)
+    ]
 
 
 def _nearest_folder(path: str) -> str:
