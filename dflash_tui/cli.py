@@ -30,22 +30,20 @@ for command in (
 
 def main() -> None:
     """The console script: every error a person can meet ends here, as one line and an exit code."""
-    import click
-
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except DflashError as e:
         _tell(e)
         code = e.exit_code
-    except click.ClickException as e:
+    except typer.TyperException as e:
         say(f"dflash-tui: {e.format_message()}")
         code = ExitCode.USAGE
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader has left (`| head`): close stdout for good, or the interpreter complains at its end.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         code = ExitCode.OK
     sys.exit(int(code or 0))
 

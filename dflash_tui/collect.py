@@ -9,9 +9,11 @@ import random
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import HostError
+from dflash_tui.errors import DflashError, HostError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import Heard, sweep
@@ -29,6 +31,20 @@ BACKOFF_MAX_S = 60.0
 CONTACT_EVERY_S = 5.0
 
 Seen = tuple[str | int | None, ...]
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """`work` in a thread that is never left behind: a cancelled caller waits for its end.
+
+    Otherwise the next owner of the store would write into the mirrors beside it.
+    """
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait({future})
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +62,14 @@ class Silence:
 
 
 class HostCollector:
-    """Polls the live runs of one host through one agent; no agent stays when there is none."""
+    """Polls the live runs of one host through one agent; no agent stays when there is none.
 
-    def __init__(self, spec: HostSpec, database: Database, advanced: Callable[[str | None], None]) -> None:
+    `spec` is asked for at each connect: a host may have left config.toml since its run was launched.
+    """
+
+    def __init__(
+        self, spec: Callable[[], HostSpec], database: Database, advanced: Callable[[str | None], None]
+    ) -> None:
         self.silence: Silence | None = None
         self._spec = spec
         self._database = database
@@ -81,14 +102,15 @@ class HostCollector:
         while True:
             await self._wait_for_work()
             try:
-                host = open_host(self._spec)
+                spec = self._spec()
+                host = open_host(spec)
                 try:
-                    async with AgentClient.open(host, self._spec) as agent:
+                    async with AgentClient.open(host, spec) as agent:
                         tries = 0
                         await self._poll(agent)
                 finally:
                     await host.close()
-            except HostError as e:
+            except DflashError as e:
                 tries += 1
                 await self._back_off(tries, e)
 
@@ -96,7 +118,7 @@ class HostCollector:
         while not self._due:
             await self._sleep(None)
 
-    async def _back_off(self, tries: int, error: HostError) -> None:
+    async def _back_off(self, tries: int, error: DflashError) -> None:
         # Full jitter: fifty sessions that lost one host must not come back in step.
         wait_s = random.uniform(0.5, 1.0) * min(BACKOFF_MAX_S, 2.0 ** (tries - 1))
         since = self.silence.since if self.silence else time.monotonic()
@@ -123,7 +145,7 @@ class HostCollector:
         self._woken.clear()
 
     async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
-        wanted = await asyncio.to_thread(lambda: {run_id: _cursors(run_id) for run_id in run_ids})
+        wanted = await in_thread(lambda: {run_id: _cursors(run_id) for run_id in run_ids})
         heard = await sweep(agent, wanted)
         if self.silence:
             self.silence = None
@@ -132,7 +154,7 @@ class HostCollector:
             has_more = isinstance(what, Heard) and what.has_more
             if run_id in self._due:
                 self._due[run_id] = 0.0 if has_more else time.monotonic() + self._interval_s(run_id)
-            if await asyncio.to_thread(self._take, run_id, what):
+            if await in_thread(partial(self._take, run_id, what)):
                 self._advanced(run_id)
 
     def _interval_s(self, run_id: str) -> float:
@@ -145,12 +167,15 @@ class HostCollector:
         if isinstance(what, HostError):
             return self._note(run_id, ("trouble", str(what)), RunEvent(time.time(), "note", text=str(what)))
         mirror, has_grown = Mirror(run_id), False
-        for chunk in what.chunks:
-            if chunk.reset:
-                mirror.start_generation(chunk.stream, chunk.reset)
-            if chunk.data:
-                mirror.append(chunk.stream, chunk.data, chunk.cursor)
-                has_grown = True
+        try:
+            for chunk in what.chunks:
+                if chunk.reset:
+                    mirror.start_generation(chunk.stream, chunk.reset)
+                if chunk.data:
+                    mirror.append(chunk.stream, chunk.data, chunk.cursor)
+                    has_grown = True
+        except OSError as e:
+            raise DflashError(f"{mirror.folder}: cannot be written ({e.strerror}): make room, nothing is lost") from e
         if has_grown:
             self._database.take_in(run_id)
         self._hear(run_id)

@@ -21,7 +21,7 @@ from dflash_tui.remote import launch as remote
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
-from dflash_tui.store.base import RunDetail
+from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended, before we record the end ourselves.
@@ -75,12 +75,12 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
 
 async def resume(session: Session, run_id: str) -> Run:
     """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`."""
-    detail = await asyncio.to_thread(session.store.detail, run_id)
+    detail = await session.ask(lambda store: store.detail(run_id))
     async with _agent(session.config, _host_of(detail, "resumed")) as agent:
         started = await remote.resume(agent, run_id)
     await _register(session, started.record, state_event(started.status))
     _refuse_failed_start(detail.run.name, started.status)
-    return (await asyncio.to_thread(session.store.detail, run_id)).run
+    return (await session.ask(lambda store: store.detail(run_id))).run
 
 
 async def stop(session: Session, run_id: str, *, grace_s: float | None = None, kill: bool = False) -> Run:
@@ -88,7 +88,7 @@ async def stop(session: Session, run_id: str, *, grace_s: float | None = None, k
 
     Returns once nothing of it lives and the end, with all the lines before it, is in the store.
     """
-    detail = await asyncio.to_thread(session.store.detail, run_id)
+    detail = await session.ask(lambda store: store.detail(run_id))
     grace_s = session.config.stop.grace_s if grace_s is None else grace_s
     async with _agent(session.config, _host_of(detail, "stopped")) as agent:
         status = await remote.stop(agent, run_id, grace_s=grace_s, kill=kill)
@@ -97,20 +97,23 @@ async def stop(session: Session, run_id: str, *, grace_s: float | None = None, k
 
 async def _wait_until_recorded(session: Session, run_id: str, status: RunStatus) -> Run:
     deadline = time.monotonic() + RECORD_PATIENCE_S
-    session.refresh(run_id)
+    await session.refresh(run_id)
     while True:
-        run = (await asyncio.to_thread(session.store.detail, run_id)).run
+        run = (await session.ask(lambda store: store.detail(run_id))).run
         if (run.state, run.attempt) == (status.state, status.attempt):
             return run
         if time.monotonic() > deadline:
-            await asyncio.to_thread(session.store.event, run_id, state_event(status))
+            await session.ask(lambda store: store.event(run_id, state_event(status)))
         await asyncio.sleep(0.1)
 
 
 async def _register(session: Session, record: RunRecord, event: RunEvent) -> None:
-    await asyncio.to_thread(session.store.register_run, record)
-    await asyncio.to_thread(session.store.event, record.run_id, event)
-    session.refresh(record.run_id)
+    def write(store: Store) -> None:
+        store.register_run(record)
+        store.event(record.run_id, event)
+
+    await session.ask(write)
+    await session.refresh(record.run_id)
 
 
 @asynccontextmanager

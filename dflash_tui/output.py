@@ -8,13 +8,17 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TextIO
 
+import msgspec
+
+from dflash_tui.paths import mirrors_dir
 from dflash_tui.text import number, visible
 
 if TYPE_CHECKING:
-    from dflash_tui.store.base import Answer, PanelResult, ResolvedWindow
+    from dflash_tui.store.base import Answer, PanelResult, ResolvedWindow, Row, RunDetail
 
 TABLE_ROWS = 500
 TABLE_WIDTH = 100_000
@@ -120,4 +124,19 @@ def report_tree(run_id: str, window: "ResolvedWindow", panels: Iterable["PanelRe
         "run": run_id,
         "window": {"kind": window.kind, "n": window.n, "first": window.first, "last": window.last},
         "panels": {panel.name: {key: getattr(panel, key) for key in keys} for panel in panels},
+    }
+
+
+def status_tree(detail: "RunDetail", checkpoints: list["Row"]) -> dict[str, Any]:
+    """One run as `runs --json` has it, and what else is known of it. `checkpoints` holds the newest one, or nothing."""
+    record = detail.record
+    paths = {"run": record.path, "log": record.log, "mirror": str(mirrors_dir() / detail.run.run_id)}
+    keys = ("step", "path", "bytes", "time")
+    checkpoint = dict(zip(keys, checkpoints[0], strict=True)) if checkpoints else None
+    attempts = [msgspec.to_builtins(attempt) for attempt in detail.attempts]
+    return asdict(detail.run) | {
+        "attempts": attempts,
+        "pid": detail.pid,
+        "paths": paths,
+        "checkpoint": checkpoint,
     }

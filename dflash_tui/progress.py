@@ -2,29 +2,29 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
-from dflash_tui import paths
 from dflash_tui.runs import Run, RunState
 from dflash_tui.store.base import Store
+from dflash_tui.store.screens import ask_screen
 from dflash_tui.store.tail import Tail
 from dflash_tui.text import duration, number
+from dflash_tui.watch import Session
 
 EVERY_S = 5.0
 _LOOK_S = 0.5
 
 
-async def follow(store: Callable[[], Store], run_id: str, tell: Callable[[str], None]) -> Run:
-    """Tell how a run goes, at most every 5 s, until it is over; returns how it ended.
-
-    `store` is asked for each time: a session may become the owner while we wait.
-    """
+async def follow(session: Session, run_id: str, tell: Callable[[str], None]) -> Run:
+    """Tell how a run goes, at most every 5 s, until it is over; returns how it ended."""
+    session.focus(run_id)
     output, told, waited_s = Tail(run_id), "", EVERY_S
     while True:
-        run = (await asyncio.to_thread(store().detail, run_id)).run
+        run = (await session.ask(lambda store: store.detail(run_id))).run
         is_over = RunState(run.state).is_over
         if is_over or waited_s >= EVERY_S:
             waited_s = 0.0
-            line = await asyncio.to_thread(describe, store(), run, output)
+            line = await session.ask(partial(describe, run=run, output=output))
             if line != told:
                 tell(line)
                 told = line
@@ -37,9 +37,8 @@ async def follow(store: Callable[[], Store], run_id: str, tell: Callable[[str], 
 def describe(store: Store, run: Run, output: Tail) -> str:
     """How a run goes, in one line; before its first step, what its trainer said last."""
     said = output.read()
-    sql = (paths.bundled("sql") / "screens" / "progress.sql").read_text(encoding="utf-8")
-    with store.query(sql, {"run": run.run_id}) as answer:
-        step, loss, accuracy, rate, eval_step, tau, lookup_tau, lossless = answer.rows()[0]
+    [row] = ask_screen(store, "progress", {"run": run.run_id})
+    step, loss, accuracy, rate, eval_step, tau, lookup_tau, lossless = row
     words = [f"{run.name}: {run.state}" + (f" ({run.reason})" if run.reason else "")]
     if step is None and said:
         words.append(said[-1])

@@ -101,8 +101,6 @@ def demo(
     steps: Annotated[int | None, typer.Option(metavar="N", help="Optimizer steps; default: the recipe's.")] = None,
 ) -> None:
     """Train a small real drafter on this machine, detached, and open the session on it."""
-    import asyncio
-
     from dflash_tui import control, output
     from dflash_tui.runs import Window
 
@@ -113,10 +111,10 @@ def demo(
         record = await control.launch(session, request)
         say(f"{record.run_id} runs detached: neither this terminal nor a session can end it by closing")
         if has_terminal:
-            return await asyncio.to_thread(lambda: session.store.detail(record.run_id).run)
+            return await session.ask(lambda store: store.detail(record.run_id).run)
         ended = await _follow(session, record.run_id)
-        panels = await asyncio.to_thread(session.store.report, ended.run_id, None, Window(), 120)
-        laid = await asyncio.to_thread(session.store.window, ended.run_id, Window())
+        panels = await session.ask(lambda store: store.report(ended.run_id, None, Window(), buckets=120))
+        laid = await session.ask(lambda store: store.window(ended.run_id, Window()))
         output.write_report(f"{ended.name} ({ended.state})", laid, panels, sys.stdout)
         return ended
 
@@ -133,8 +131,7 @@ def demo(
 async def _follow(session: "Session", run_id: str) -> "Run":
     from dflash_tui import progress
 
-    session.focus(run_id)
-    return await progress.follow(lambda: session.store, run_id, say)
+    return await progress.follow(session, run_id, say)
 
 
 def _fail_unless_finished(run: "Run | None") -> None:

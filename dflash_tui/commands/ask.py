@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import AsJson, RunName, find, in_session, say
+from dflash_tui.commands.talk import AsJson, RunName, find, in_session, say, store_options
 from dflash_tui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def query(
     if form not in WRITERS:
         raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
     statement = sys.stdin.read() if sql == "-" else sql
-    with reader() as store, store.query(statement, timeout_s=timeout) as answer:
+    with reader(say, store_options()) as store, store.query(statement, timeout_s=timeout) as answer:
         notice = WRITERS[form](answer, sys.stdout)
     if notice:
         say(notice)
@@ -45,7 +45,7 @@ def runs(as_json: AsJson = False) -> None:
     from dflash_tui.store.access import reader
     from dflash_tui.text import duration
 
-    with reader() as store:
+    with reader(say, store_options()) as store:
         found = store.runs()
     if as_json:
         output.dump_json([asdict(run) for run in found], sys.stdout)
@@ -62,10 +62,12 @@ def status(run: RunName, as_json: AsJson = False) -> None:
     """All that is known of one run."""
     from dflash_tui import output
     from dflash_tui.store.access import reader
+    from dflash_tui.store.screens import ask_screen
 
-    with reader() as store:
+    with reader(say, store_options()) as store:
         found, notice = store.find(run)
-        tree = output.status_tree(store.detail(found.run_id))
+        checkpoints = ask_screen(store, "checkpoint", {"run": found.run_id})
+        tree = output.status_tree(store.detail(found.run_id), checkpoints)
     if notice:
         say(notice)
     if as_json:
@@ -92,7 +94,7 @@ def report(
     from dflash_tui.store.access import reader
 
     window = _window(last, from_step, to_step)
-    with reader() as store:
+    with reader(say, store_options()) as store:
         found, notice = store.find(run)
         laid = store.window(found.run_id, window)
         panels = store.report(found.run_id, panel, window, buckets=120)
@@ -138,7 +140,7 @@ def logs(
         tail = look((await find(session, run)).run_id)
         session.focus(tail.run_id)
         while True:
-            found = (await asyncio.to_thread(session.store.detail, tail.run_id)).run
+            found = (await session.ask(lambda store: store.detail(tail.run_id))).run
             _print_lines(await asyncio.to_thread(tail.read))
             if RunState(found.state).is_over or found.host is None:
                 break
@@ -148,7 +150,7 @@ def logs(
     if follow:
         in_session(work)
         return
-    with reader() as store:
+    with reader(say, store_options()) as store:
         found, notice = store.find(run)
     if notice:
         say(notice)
@@ -185,7 +187,7 @@ def ingest(
     if run and len(files) > 1:
         raise UsageError(f"--run {run} names one log, and there are {len(files)}: ingest them one by one")
     jobs = [(file, given_run_id(run or file.stem)) for file in files]
-    with writer() as store:
+    with writer(say, store_options()) as store:
         for file, run_id in jobs:
             _tell_ingested(file, store.ingest(run_id, file))
 

@@ -11,6 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run
+    from dflash_tui.store.base import StoreOptions
     from dflash_tui.watch import Session
 
 T = TypeVar("T")
@@ -24,6 +25,15 @@ def say(words: str) -> None:
     from dflash_tui.text import visible
 
     print(visible(words, keep="\n"), file=sys.stderr)
+
+
+def store_options() -> "StoreOptions":
+    """What config.toml says of the store."""
+    from dflash_tui import config
+    from dflash_tui.store.base import StoreOptions
+
+    read = config.load()
+    return StoreOptions(aliases=read.aliases, length_edges=read.panels.length_edges)
 
 
 def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
@@ -47,9 +57,7 @@ def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
 
 
 async def find(session: "Session", name: str) -> "Run":
-    import asyncio
-
-    found, notice = await asyncio.to_thread(session.store.find, name)
+    found, notice = await session.ask(lambda store: store.find(name))
     if notice:
         say(notice)
     return found

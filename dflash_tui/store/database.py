@@ -42,6 +42,7 @@ class Database:
         self._options = options or StoreOptions()
         self._writing = threading.Lock()
         self._opening = threading.Lock()
+        self._is_closed = False
         self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
         try:
             self.is_new = not read_only and self._apply_schema()
@@ -71,6 +72,8 @@ class Database:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         # One cursor a call: threads that share a connection get each other's rows.
         with self._opening:
+            if self._is_closed:
+                raise DflashError("the store was closed meanwhile; ask again")
             return self._db.cursor()
 
     @contextmanager
@@ -184,7 +187,8 @@ class Database:
         self.on_refresh(run_id)
 
     def close(self) -> None:
-        with self._writing:
+        with self._writing, self._opening:
+            self._is_closed = True
             self._write_db.close()
             self._db.close()
 

@@ -1,0 +1,186 @@
+"""The conductor: a session's seat at the store, and what it does there.
+
+Whoever takes the lock is the owner: it collects from every host (`collect.py`) and answers all others. Everyone else is
+its client, and takes over when it leaves. The screens and the commands see one Session and need not know which it is.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from dflash_tui import paths
+from dflash_tui.collect import HostCollector, in_thread
+from dflash_tui.config import Config
+from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.runs import Run, RunState
+from dflash_tui.store.base import Store, StoreOptions
+from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
+from dflash_tui.store.database import Database
+from dflash_tui.store.lock import holder
+from dflash_tui.store.owner import Owner, owner_gone, try_become_owner
+
+BUSY_AFTER_S = 3.0
+_RETRY_S = 0.05
+_RETAKE_S = 1.0
+# As a client: how often the owner is asked what is new. As the owner: how often new hosts and runs are looked for
+# without being told.
+_ATTEND_S = 0.5
+_REGROUP_S = 5.0
+
+T = TypeVar("T")
+
+
+class Session:
+    """`advanced` is called on the loop with the id of a run whose rows or state changed, None for the list itself."""
+
+    def __init__(self, config: Config, advanced: Callable[[str | None], None]) -> None:
+        self.config = config
+        self.notices: list[str] = []
+        self.store: Store = StoreClient()
+        self._advanced = advanced
+        self._options = StoreOptions(aliases=config.aliases, length_edges=config.panels.length_edges)
+        self._owner: Owner | None = None
+        self._collectors: dict[str, tuple[HostCollector, asyncio.Task[None]]] = {}
+        self._focus: str | None = None
+        self._hurried = False
+        self._woken = asyncio.Event()
+        self._seated = asyncio.Event()
+        self._life: asyncio.Task[None] | None = None
+
+    @property
+    def is_owner(self) -> bool:
+        return self._owner is not None
+
+    @property
+    def place(self) -> Path:
+        return paths.data_dir()
+
+    async def open(self) -> None:
+        """Take a seat; StoreBusyError within 3 s when somebody holds the store who does not answer."""
+        await self._take_seat()
+        self._life = asyncio.create_task(self._live())
+
+    async def close(self) -> None:
+        """Leave the seat to whoever waits. Runs are not touched."""
+        if self._life:
+            self._life.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._life
+        if self._owner:
+            owner, self._owner = self._owner, None
+            await owner.__aexit__(None, None, None)
+
+    async def ask(self, work: Callable[[Store], T]) -> T:
+        """`work` with the store, in a thread; once more if the owner went away meanwhile and another took over."""
+        try:
+            return await asyncio.to_thread(work, self.store)
+        except OwnerGoneError:
+            self._seated.clear()
+            async with asyncio.timeout(2 * BUSY_AFTER_S):
+                await self._seated.wait()
+            return await asyncio.to_thread(work, self.store)
+
+    def focus(self, run_id: str | None) -> None:
+        """The run on screen: it is polled faster, the others slower."""
+        self._focus = run_id
+        self._woken.set()
+
+    async def refresh(self, run_id: str | None) -> None:
+        """Look at this run's host now, whoever collects."""
+        await self.ask(lambda store: store.refresh(run_id))
+
+    def contact(self, host: str) -> str | None:
+        """None: the host answers, or we are not the one who asks it; else a sentence on its silence."""
+        found = self._collectors.get(host)
+        return str(found[0].silence) if found and found[0].silence else None
+
+    async def _take_seat(self) -> None:
+        deadline = time.monotonic() + BUSY_AFTER_S
+        while True:
+            owner = await try_become_owner(self.notices.append, self._options)
+            if owner:
+                owner.database.on_refresh = self._hurry_from(asyncio.get_running_loop())
+                self._owner, self.store = await owner.__aenter__(), owner.database
+                break
+            if await asyncio.to_thread(has_owner):
+                self.store = StoreClient()
+                break
+            if time.monotonic() > deadline:
+                raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again")
+            await asyncio.sleep(_RETRY_S)
+        self._seated.set()
+
+    async def _live(self) -> None:
+        while True:
+            if self._owner:
+                await self._conduct(self._owner.database)
+            await self._attend()
+            try:
+                await self._take_seat()
+            except DflashError:
+                # Somebody holds the store and does not answer yet: every question asked meanwhile says so.
+                await asyncio.sleep(_RETAKE_S)
+            self._advanced(None)
+
+    async def _attend(self) -> None:
+        """As a client, until the owner has gone: find out what advanced, keep the run on screen fresh."""
+        gone = asyncio.create_task(owner_gone())
+        seen: dict[str, Run] = {}
+        try:
+            while not gone.done():
+                with suppress(DflashError):
+                    if focus := self._focus:
+                        await asyncio.to_thread(self.store.refresh, focus)
+                    seen = self._tell_changes(seen, await asyncio.to_thread(self.store.runs))
+                await asyncio.wait({gone}, timeout=_ATTEND_S)
+        finally:
+            gone.cancel()
+
+    def _tell_changes(self, seen: dict[str, Run], runs: list[Run]) -> dict[str, Run]:
+        found = {run.run_id: run for run in runs}
+        if found.keys() != seen.keys():
+            self._advanced(None)
+        for run_id, run in found.items():
+            before = seen.get(run_id)
+            if before and (before.step, before.state, before.attempt) != (run.step, run.state, run.attempt):
+                self._advanced(run_id)
+        return found
+
+    async def _conduct(self, database: Database) -> None:
+        """As the owner, until cancelled: one collector a host that has live runs."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                live: dict[str, list[str]] = defaultdict(list)
+                for run in await in_thread(database.runs):
+                    if run.host is not None and _is_live(run):
+                        live[run.host].append(run.run_id)
+                for host in live.keys() - self._collectors.keys():
+                    spec = partial(self.config.host, host)
+                    collector = HostCollector(spec, database, self._advanced)
+                    self._collectors[host] = collector, group.create_task(collector.collect())
+                for host, (collector, _) in self._collectors.items():
+                    collector.follow(live[host], self._focus)
+                    if self._hurried:
+                        collector.hurry()
+                self._hurried = False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_REGROUP_S):
+                        await self._woken.wait()
+                self._woken.clear()
+
+    def _hurry_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
+        """What a thread calls to have the hosts asked now."""
+        return lambda run_id: loop.call_soon_threadsafe(self._hurry) and None
+
+    def _hurry(self) -> None:
+        self._hurried = True
+        self._woken.set()
+
+
+def _is_live(run: Run) -> bool:
+    return run.state != RunState.ABSENT and not RunState(run.state).is_over
