@@ -32,7 +32,6 @@ from dflash_tui.store.panel_files import Panel, load_panels
 from dflash_tui.store.panel_sql import PanelError, Selected, Statement, place, select, statements
 from dflash_tui.text import did_you_mean, number, visible
 
-LENGTH_EDGES = (1500.0, 3000.0)
 _NUM_RECENT = 3000
 
 _WHOLE = "select count(*), min(step), max(step) from steps where run = $run"
@@ -68,7 +67,7 @@ def run_panels(
     names: Collection[str] | None,
     window: Window,
     buckets: int,
-    length_edges: tuple[float, float] = LENGTH_EDGES,
+    length_edges: tuple[float, float],
     stretches: tuple[Window, Window] | None = None,
 ) -> list[PanelResult]:
     """The panels called `names` (None: all of them, in their order) over a run; `buckets` bounds a chart's rows.
@@ -169,7 +168,7 @@ class _Report:
             params["recent"] = self._recent(scope)
         for name in statement.names:
             if name not in params:
-                known = did_you_mean(name, (*params, "recent"))
+                known = did_you_mean(f"${name}", [f"${known}" for known in (*params, "recent")])
                 raise PanelError(f"{place(panel, statement.line)}: unknown parameter ${name}: {known}")
         return select(self._cursor, panel, statement, params)
 

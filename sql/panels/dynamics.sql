@@ -133,7 +133,8 @@ figures(pos, metric, stat, value, n, keys, rows, logged, how, why, scope) as (
       when late.mean is null then 'no late value' else 'the early value is 0' end, null
   from compared early, compared late where early.pos = 70 and late.pos = 71
   union all
-  select v.pos + at_step / 1e6, v.metric, 'at_' || at_step, v.value, (v.value is not null)::int, [v.metric], null, null,
+  select v.pos + at_step / 1e6, v.metric, 'at_' || at_step, if(last_step < at_step, null, v.value),
+    if(last_step < at_step or v.value is null, 0, 1), [v.metric], null, null,
     format('logged at step {:,}', v.step), case
       when last_step < at_step then
         format('{}: the last step is {:,}', if($first is null, 'not reached yet', 'not in this window'), last_step)
@@ -157,7 +158,7 @@ figures(pos, metric, stat, value, n, keys, rows, logged, how, why, scope) as (
       when pairs = 0 then 'a row with time has no neighbour' else 'time does not advance' end, null
   from pace
   union all
-  select 91, 'eta_s', null, greatest(total_steps - last_step, 0) / per_sec, null, ['step'], null, null,
+  select 91, 'eta_s', null, if(total_steps < last_step, 0, total_steps - last_step) / per_sec, null, ['step'], null, null,
     format('seconds to step {:,}', total_steps),
     if(total_steps is null, 'total_steps is unknown: no start event says it', 'steps.per_sec has no value'), null
   from pace

@@ -9,7 +9,7 @@
 -- requires: avg_seq_len, accuracy | ddtree_streak8
 with recent as (
   select avg_seq_len, accuracy, ddtree_streak8,
-    case when not isfinite(avg_seq_len) then null when avg_seq_len < $length_edges[1] then 'short'
+    case when not coalesce(isfinite(avg_seq_len), false) then null when avg_seq_len < $length_edges[1] then 'short'
       when avg_seq_len > $length_edges[2] then 'long' else 'mid' end as bucket
   from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)

@@ -28,7 +28,7 @@ recent as (
   select loss, padding_eff, avg_seq_len, accuracy, ddtree_streak8,
     if(isfinite(loss), loss, null) as l, if(isfinite(padding_eff), padding_eff, null) as p,
     if(isfinite(accuracy), accuracy, null) as a, if(isfinite(ddtree_streak8), ddtree_streak8, null) as d,
-    case when not isfinite(avg_seq_len) then null when avg_seq_len < $length_edges[1] then 'short'
+    case when not coalesce(isfinite(avg_seq_len), false) then null when avg_seq_len < $length_edges[1] then 'short'
       when avg_seq_len > $length_edges[2] then 'long' else 'mid' end as bucket
   from seen where coalesce(step >= $recent, true)
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
