@@ -38,7 +38,7 @@ create table records (
   event varchar not null, rank integer, step bigint, "time" double, epoch double,
   loss double, loss_ce double, loss_kl double, accuracy double, accept_len double, ddtree_streak8 double,
   draft_top1_prob double, full_block_rate double,
-  lr double, lr_muon double, grad_norm double, grad_clipped double, noise_std double, gamma double, kl_weight double,
+  lr double, lr_muon double, grad_norm double, grad_clipped boolean, noise_std double, gamma double, kl_weight double,
   avg_batch_size double, avg_seq_len double, padding_eff double,
   tokens double, tokens_total double, draft_tokens double, n_blocks double, supervised_share double,
   tok_per_sec double, step_time_s double, data_wait_s double, target_fwd_s double, fwd_s double, bwd_s double,

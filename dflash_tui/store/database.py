@@ -168,9 +168,7 @@ class Database:
         record = mirror.read_record() or RunRecord(run_id, run_id, "ingested")
         with self._transaction() as db:
             ledger.put_run(db, record)
-            db.execute("delete from events where run = $1", [run_id])
-            for event in mirror.events():
-                ledger.put_event(db, run_id, event)
+            ledger.replace_events(db, run_id, mirror.events())
         return self.take_in(run_id)
 
     def snapshot(self, path: Path) -> None:

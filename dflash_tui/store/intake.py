@@ -19,6 +19,7 @@ from dflash_tui.store.attempts import (
 )
 from dflash_tui.store.base import IngestSummary, RejectedLine
 from dflash_tui.store.keys import Names
+from dflash_tui.store.ledger import replace_events
 from dflash_tui.store.lines import Slice, slices
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.rows import RowWriter, SliceRows
@@ -125,6 +126,8 @@ class Intake:
             if generation > place.generation:
                 place.attempt = next_generation(place.attempt, generation)
                 place.generation, place.byte_offset, place.line_no, place.before = generation, 0, 1, Before()
+                # The mirror noted among the run's events why it began anew.
+                replace_events(self._db, place.run_id, mirror.events())
             for part in slices(path, place.byte_offset, place.line_no, is_closed=generation < newest):
                 self._take_slice(place, part, tally)
                 num_pending += part.num_lines

@@ -4,6 +4,7 @@ Plain statements on a connection that the caller chose; no transaction begins or
 """
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -50,6 +51,13 @@ def put_event(db: duckdb.DuckDBPyConnection, run_id: str, event: RunEvent) -> No
         " then coalesce(state_since, $9) else $9 end where run = $1",
         [run_id, event.state, event.reason, event.code, event.signal, event.attempt, event.pid, is_over, event.time],
     )
+
+
+def replace_events(db: duckdb.DuckDBPyConnection, run_id: str, events: Iterable[RunEvent]) -> None:
+    """Make the run's events, and the state that they end in, those of its mirror."""
+    db.execute("delete from events where run = $1", [run_id])
+    for event in events:
+        put_event(db, run_id, event)
 
 
 def _state(text: str) -> RunState | None:

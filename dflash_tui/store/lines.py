@@ -25,14 +25,15 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some whole lines of a log: `data` from `byte_offset` up to `end_offset`, the first being line `line_no`.
+    """Some whole lines of a log: from `byte_offset` up to `end_offset`, the first being line `line_no`.
 
-    `is_too_long` marks one line over the limit; then `data` is only its beginning.
+    `data` is without the last newline. `is_too_long` marks one line over the limit; then `data` is only its beginning.
     """
 
     byte_offset: int
     end_offset: int
     line_no: int
+    num_lines: int
     data: bytes
     is_too_long: bool = False
 
@@ -42,11 +43,7 @@ class Slice:
         return data.decode(errors="replace")
 
     def raw_lines(self) -> list[bytes]:
-        return self.data.removesuffix(b"\n").split(b"\n")
-
-    @property
-    def num_lines(self) -> int:
-        return self.data.count(b"\n") if self.data.endswith(b"\n") else self.data.count(b"\n") + 1
+        return self.data.split(b"\n")
 
 
 def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = False) -> Iterator[Slice]:
@@ -59,10 +56,11 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
         rest = b""
         while block := file.read(SLICE_BYTES):
             data = rest + block
-            cut = data.rfind(b"\n") + 1
-            if cut:
-                found = Slice(byte_offset, byte_offset + cut, line_no, data[:cut])
-                rest = data[cut:]
+            cut = data.rfind(b"\n")
+            if cut >= 0:
+                whole = data[:cut]
+                found = Slice(byte_offset, byte_offset + cut + 1, line_no, whole.count(b"\n") + 1, whole)
+                rest = data[cut + 1 :]
             elif len(data) <= MAX_LINE_BYTES:
                 rest = data
                 continue
@@ -70,12 +68,12 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
                 end, rest = _skip_line(file, byte_offset + len(data))
                 if end is None and not is_closed:
                     return
-                found = Slice(byte_offset, end or file.tell(), line_no, data[:KEPT_CHARS], is_too_long=True)
+                found = Slice(byte_offset, end or file.tell(), line_no, 1, data[:KEPT_CHARS], is_too_long=True)
             byte_offset = found.end_offset
-            line_no += 1 if found.is_too_long else found.num_lines
+            line_no += found.num_lines
             yield found
         if rest and is_closed:
-            yield Slice(byte_offset, byte_offset + len(rest), line_no, rest)
+            yield Slice(byte_offset, byte_offset + len(rest), line_no, 1, rest)
 
 
 def _skip_line(file: BinaryIO, offset: int) -> tuple[int | None, bytes]:

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from dflash_tui.store.keys import Names
 from dflash_tui.store.lines import Slice
 
-# Integers of 19 digits and more may not fit 64 bits; json_merge_patch would round them.
-_NUMBER = r"-?[0-9]{1,18}(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+# As JSON has them, so that what matches needs no other check; DuckDB's own reader lets trailing commas through.
+# Integers of 19 digits and more may not fit 64 bits: json_merge_patch would round them.
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _KEY = r'"[^"\\\x00-\x1f\x{FFFD}]+": ?'
-_LIST = rf"\[({_NUMBER}(, ?{_NUMBER})*)?\]"
-_PLAIN_KINDS = frozenset({"DOUBLE", "BIGINT", "INTEGER", "DOUBLE[]"})
+_LIST = rf"\[(?:{_NUMBER}(?:, ?{_NUMBER})*)?\]"
+_PLAIN_KINDS = frozenset({"DOUBLE", "BIGINT", "INTEGER", "BOOLEAN", "DOUBLE[]"})
 _SAMPLES = 16
 
 
@@ -34,8 +35,8 @@ class PlainStatement(NamedTuple):
 
 
 class PlainAnswer(NamedTuple):
-    """What one statement took: how many rows, and of each in order its line (None: of every line), step and epoch;
-    the step is null for a row that is no train row of rank 0. Then which columns were ever given, and unknown keys."""
+    """What one statement took: how many rows, and of each, in any order, its line, step and epoch; the step is null
+    for a row that is no train row of rank 0. Then which columns were ever given, and the keys that we do not know."""
 
     num_rows: int
     num_train: int
@@ -68,8 +69,6 @@ def plain_statement(names: Names, keys: Collection[str]) -> PlainStatement:
 
 @lru_cache(maxsize=64)
 def _build(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> PlainStatement:
-    lists = "|".join(re.escape(key) for _, kind, keys in known for key in keys if kind == "DOUBLE[]")
-    pair = rf'{_KEY}{_NUMBER}|"event": ?"train"' + (rf'|"({lists})": ?{_LIST}' if lists else "")
     keys = [key for _, _, given in known for key in given]
     # A struct needs a field: this one is never there.
     spec = {key: _read_as(kind) for _, kind, given in known for key in given} or {"\ufffd": "DOUBLE"}
@@ -91,7 +90,7 @@ with taken as (
       case when num_pairs > {num_cells} then json_merge_patch(line, $known) end as extra
     from (
       select line, i, (strlen(line) - strlen(replace(line, '":', ''))) // 2 as num_pairs,
-        json_transform(case when regexp_full_match(line, $plain) and json_valid(line) then line end, $spec) as s
+        json_transform(case when regexp_full_match(line, $plain) then line end, $spec) as s
       from (select unnest(string_split($text, chr(10))) as line, unnest(range($num_lines)) as i)
       limit $num_lines)
     where s is not null)
@@ -99,18 +98,27 @@ with taken as (
   returning line_no, event, extra{"".join(f", {name}" for name in names)}
 )
 select count(*), count(*) filter (where {is_train}),
-  case when count(*) < $num_lines then coalesce(list(line_no order by line_no), []) end,
-  list(case when {is_train} then {step} end order by line_no), list({epoch} order by line_no),
+  list(line_no), list(case when {is_train} then {step} end), list({epoch}),
   [{", ".join(f"count({name}) > 0" for name in names)}],
   list(distinct json_keys(extra)) filter (where extra is not null)
 from taken
 """  # noqa: S608
     params = {
-        "plain": rf"\s*\{{(({pair})(, ?|\}}))+\s*",
+        "plain": _pattern(known),
         "spec": json.dumps(spec),
         "known": json.dumps(dict.fromkeys(keys)),
     }
     return PlainStatement(sql, params, tuple(column for column, _, _ in columns))
+
+
+def _pattern(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> str:
+    pairs = [f"{_KEY}{_NUMBER}", '"event": ?"train"']
+    for kind, value in (("DOUBLE[]", _LIST), ("BOOLEAN", "(?:true|false)")):
+        keys = [re.escape(key) for _, found, keys in known for key in keys if found == kind]
+        if keys:
+            pairs.append(f'"(?:{"|".join(keys)})": ?{value}')
+    pair = f"(?:{'|'.join(pairs)})"
+    return rf"\{{(?:{pair}, ?)*{pair}\}}\s*"
 
 
 def _field(key: str) -> str:
@@ -118,21 +126,25 @@ def _field(key: str) -> str:
 
 
 def _read_as(kind: str) -> str:
-    # As DOUBLE first: DuckDB would round 2.7 to a BIGINT without a word.
-    return "DOUBLE" if kind in ("BIGINT", "INTEGER") else kind
+    # DuckDB would round 2.7 to a BIGINT and take 1 for true, without a word.
+    return {"BIGINT": "DOUBLE", "INTEGER": "DOUBLE", "BOOLEAN": "VARCHAR"}.get(kind, kind)
 
 
 def _value(kind: str, keys: tuple[str, ...]) -> str:
-    value = f"coalesce({', '.join(map(_field, keys))})"
+    value = f"coalesce({', '.join(map(_field, keys))})" if len(keys) > 1 else _field(keys[0])
+    if kind == "BOOLEAN":
+        return f"{value} = 'true'"
     return f"{value}::{kind}" if kind in ("BIGINT", "INTEGER") else value
 
 
 def _fits(kind: str, keys: tuple[str, ...]) -> str:
-    """Whether a column is given once at most, and as a whole number that a double holds exactly where it counts."""
+    """Whether a column is given once at most, and as what it holds: a whole number exactly, a truth as its word."""
     terms = [f"{' + '.join(f'({_field(key)} is not null)::int' for key in keys)} <= 1"] if len(keys) > 1 else []
     if kind in ("BIGINT", "INTEGER"):
         limit = 2**53 if kind == "BIGINT" else 2**31
         terms += [f"coalesce(abs({f}) < {limit} and {f} = floor({f}), true)" for f in map(_field, keys)]
+    if kind == "BOOLEAN":
+        terms += [f"coalesce({f} in ('true', 'false'), true)" for f in map(_field, keys)]
     return " and ".join(terms)
 
 

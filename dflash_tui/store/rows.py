@@ -1,5 +1,6 @@
 """One slice of a log -> rows of `records` and `rejects`. Says what it saw; knows no cursor and no transaction."""
 
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -27,6 +28,12 @@ class TrainRows:
         for line, step, epoch in zip(self.lines, self.steps, self.epochs, strict=True):
             if step is not None:
                 yield line, step, epoch
+
+    def sorted(self) -> "TrainRows":
+        """In the order of their lines, which DuckDB mostly keeps."""
+        if all(map(operator.lt, self.lines, self.lines[1:])):
+            return self
+        return TrainRows(*zip(*sorted(zip(self.lines, self.steps, self.epochs, strict=True)), strict=True))
 
     def merged(self, rows: list[tuple[int, int, float | None]]) -> "TrainRows":
         """These and `rows`, in the order of their lines."""
@@ -85,7 +92,7 @@ class RowWriter:
             "attempt": self._attempt,
             "line_no": part.line_no,
             "num_lines": part.num_lines,
-            "text": part.text().removesuffix("\n"),
+            "text": part.text(),
         }
         [row] = self._db.execute(statement.sql, values).fetchall()
         answer = PlainAnswer(*row)
@@ -94,11 +101,10 @@ class RowWriter:
         found.keys.update(key for keys in answer.unknown_keys or () for key in keys)
         steps = answer.steps or []
         found.num_without_step = answer.num_train - len(steps) + steps.count(None)
-        lines = range(part.line_no, part.line_no + part.num_lines)
-        found.train = TrainRows(lines if answer.lines is None else answer.lines, steps, answer.epochs or [])
-        if answer.lines is None:
+        found.train = TrainRows(answer.lines or [], steps, answer.epochs or []).sorted()
+        if answer.num_rows == part.num_lines:
             return ()
-        return sorted(set(lines).difference(answer.lines))
+        return sorted(set(range(part.line_no, part.line_no + part.num_lines)).difference(found.train.lines))
 
     def _write_exact(self, part: Slice, left: Sequence[int], found: SliceRows) -> None:
         lines = part.raw_lines()
