@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -37,6 +38,15 @@ def far(tmp_path: Path) -> Iterator[HostSpec]:
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     assert not left, "a test left processes behind"
+
+
+@pytest.fixture
+def stranger() -> Iterator[subprocess.Popen[bytes]]:
+    """A Python in a session of its own that is none of ours."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
 
 
 @pytest.fixture

@@ -102,6 +102,23 @@ async def test_a_launch_whose_answer_was_lost_is_repeated_without_harm(start: St
     assert (again.already, again.status.pid) == (True, first.status.pid)
 
 
+async def test_a_launch_that_is_repeated_after_the_end_finds_the_end(start: Start, agent: AgentClient) -> None:
+    first = await start(steps=1)
+    await ended(agent)
+    again = await launch(agent, first.record, {"steps": 1}, source=TOYS / "toy")
+    assert (again.already, again.status.state, again.status.attempt) == (True, RunState.FINISHED, 1)
+    assert len(log_of(first)) == 2
+
+
+async def test_the_end_of_the_agents_process_group_leaves_the_run_supervised(far: HostSpec) -> None:
+    async with AgentClient.open(open_host(far), far) as agent:
+        await launch(agent, record(), {"steps": 0}, source=TOYS / "toy")
+        os.killpg(int((await agent.do("hello"))["pid"]), 9)
+    async with AgentClient.open(open_host(far), far) as agent:
+        assert (await status(agent, "toy-1")).state is RunState.RUNNING
+        await stop(agent, "toy-1", grace_s=0)
+
+
 async def test_the_end_of_the_session_and_of_its_process_group_leaves_the_run(far: HostSpec) -> None:
     """A session in its own process, launched, then killed with everything in its group."""
     program = (

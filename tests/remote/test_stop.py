@@ -4,9 +4,7 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,15 +67,6 @@ async def test_saving_on_its_own_is_an_interruption_and_not_a_stop(start: Start,
     assert (found.state, found.reason, found.code) == (RunState.INTERRUPTED, "saved", 75)
     late = await stop(agent, "toy-1", grace_s=1)
     assert (late.state, late.reason) == (RunState.INTERRUPTED, "saved"), "a stop after the end changes nothing"
-
-
-@pytest.fixture
-def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    """A Python that is none of ours."""
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    yield process
-    process.kill()
-    process.wait()
 
 
 async def test_children_are_gone_and_strangers_are_not(agent: AgentClient, stranger: subprocess.Popen[bytes]) -> None:

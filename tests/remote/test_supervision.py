@@ -1,6 +1,7 @@
 """What is said of a run when its trainer, its supervisor, or its machine goes."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,17 @@ async def test_a_rebooted_host_and_a_restarted_container_are_told_apart(start: S
     assert (await status(agent, "toy-1")).reason == "container-restarted"
 
 
-async def test_a_pid_that_somebody_else_has_now_is_not_the_run(start: Start, agent: AgentClient) -> None:
+async def test_a_pid_that_somebody_else_has_now_is_not_the_run(
+    start: Start, agent: AgentClient, stranger: subprocess.Popen[bytes]
+) -> None:
     run = await start()
     await kill_all(run)
     file = Path(str(run.record.path), "attempts/1/state.json")
     state = json.loads(file.read_text())
-    state["child"] = [1, state["child"][1]]
+    state["child"] = [stranger.pid, state["child"][1]]
     file.write_text(json.dumps(state))
-    assert (await status(agent, "toy-1")).state is RunState.LOST
+    assert (await stop(agent, "toy-1", grace_s=0)).state is RunState.LOST
+    assert stranger.poll() is None
 
 
 async def test_an_orphan_that_ends_by_itself_is_judged_by_its_log(start: Start, agent: AgentClient) -> None:

@@ -83,7 +83,9 @@ class Supervisor:
         _signal_all(left, signal.SIGTERM)
         while left:
             self._see_stop()
-            self._killed = self._kill_when_due(left) or self._killed
+            if self._is_kill_due():
+                self._killed = True
+                _signal_all(left, signal.SIGKILL)
             self._beat()
             self._pause(0.2)
             left = living(self.attempt, state)
@@ -92,6 +94,8 @@ class Supervisor:
 
     def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
         passed = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
+        # Inside a container, `pct exec` gives no HOME.
+        passed.setdefault("HOME", os.path.expanduser("~"))
         ours = {MARK: self.attempt.run.path, "DFLASH_RUN_ID": self.attempt.run.run_id, "PYTHONUNBUFFERED": "1"}
         # Our own stdout and stderr are output.log already.
         return subprocess.Popen(
@@ -114,7 +118,9 @@ class Supervisor:
             if self._see_stop():
                 os.killpg(child.pid, signal.SIGTERM)
                 os.killpg(child.pid, signal.SIGCONT)
-            self._killed = self._kill_when_due(self._members(proc.find(child.pid))) or self._killed
+            if self._is_kill_due():
+                self._killed = True
+                _signal_all(self._members(proc.find(child.pid)), signal.SIGKILL)
             self._beat()
 
     def _see_stop(self) -> bool:
@@ -133,12 +139,11 @@ class Supervisor:
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
         return is_first
 
-    def _kill_when_due(self, processes: List[proc.Process]) -> bool:
-        """Send KILL to all of them if their grace is over, and again from time to time; whether it did."""
+    def _is_kill_due(self) -> bool:
+        """Whether the grace is over; true again from time to time, for what was born meanwhile."""
         if self._kill_at is None or time.monotonic() < self._kill_at:
             return False
         self._kill_at = time.monotonic() + KILL_AGAIN_S
-        _signal_all(processes, signal.SIGKILL)
         return True
 
     def _end_leftovers(self) -> int:
@@ -149,7 +154,8 @@ class Supervisor:
         _signal_all(left, signal.SIGTERM)
         while left:
             self._see_stop()
-            self._kill_when_due(left)
+            if self._is_kill_due():
+                _signal_all(left, signal.SIGKILL)
             self._beat()
             self._pause(0.2)
             _reap_strays()
