@@ -1,0 +1,1 @@
+"""The screens. The only place that imports textual; nothing but the command line imports it."""

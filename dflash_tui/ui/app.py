@@ -1,0 +1,193 @@
+"""The session: modes, themes, the seat at the store, and how it all ends. Screens do the rest.
+
+Owns what is true on every screen (going between screens, a new run, theme, help, palette, quitting). Messages of a
+screen are handled in that screen.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rich.console import Console
+from textual import on
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.worker import Worker
+
+from dflash_tui import config
+from dflash_tui.errors import DflashError
+from dflash_tui.ui import themes
+from dflash_tui.ui.commands import ActionCommands, RunCommands
+from dflash_tui.ui.crash import keep_crash
+from dflash_tui.ui.messages import LaunchFormAsked, RunAdvanced, RunLeft, RunOpened
+from dflash_tui.ui.run_screen import RunScreen
+from dflash_tui.ui.runs_screen import RunsScreen
+from dflash_tui.ui.screen import raise_or_tell, tell
+from dflash_tui.ui.seat import Seat, SessionSeat
+
+if TYPE_CHECKING:
+    from dflash_tui.control import LaunchRequest
+
+RUNS, RUN = "runs", "run"
+
+
+class DflashApp(App[None], inherit_bindings=False):
+    """`open_seat` makes the seat, given what to call when something advanced; `run_id` is shown at once."""
+
+    TITLE = "dflash-tui"
+    CSS_PATH = "app.tcss"
+    COMMANDS: ClassVar[set[Any]] = {ActionCommands, RunCommands}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
+        Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you were at, or are on."),
+        Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
+        Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
+        Binding("t", "theme", "theme", show=False, tooltip="Choose the colours."),
+        Binding("question_mark,f1", "help", "help", key_display="?", tooltip="What this screen is, and its keys."),
+        Binding("q", "quit", "quit", show=False, tooltip="Leave. Runs go on: quitting never touches one."),
+        Binding("ctrl+q", "quit", "quit", show=False, priority=True, tooltip="Leave, from anywhere."),
+        Binding("ctrl+c", "help_quit", "", show=False, system=True),
+    ]
+
+    def __init__(
+        self,
+        open_seat: Callable[[Callable[[str | None], None]], Seat],
+        run_id: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        for theme in themes.THEMES:
+            self.register_theme(theme)
+        self.animation_level = "none"
+        # Tracebacks go into a file of ours (`live`), never over a person's prompt.
+        self.error_console = Console(quiet=True)
+        self.seat = open_seat(self._advanced)
+        self.fault: Exception | None = None
+        """What ended the session, if it was not a person."""
+        self._runs_screen = RunsScreen(self.seat, clock)
+        self._run_screen = RunScreen(self.seat, clock)
+        self._first_run_id = run_id
+        self.add_mode(RUNS, lambda: self._runs_screen)
+        self.add_mode(RUN, lambda: self._run_screen)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return themes.chart_defaults(self.current_theme)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """None of textual's own: the palette lists our actions."""
+        return ()
+
+    async def on_mount(self) -> None:
+        self.theme = themes.remembered()
+        await self.switch_mode(RUNS)
+        self.run_worker(self._open_seat(), group="session", exit_on_error=False)
+
+    async def _open_seat(self) -> None:
+        try:
+            await self.seat.open()
+        except DflashError as e:
+            self.fault = e
+            self.exit(return_code=int(e.exit_code))
+            return
+        for notice in self.seat.notices:
+            tell(self.screen, notice, "warning")
+        self._runs_screen.begin()
+        if self._first_run_id is not None:
+            self.open_run(self._first_run_id)
+
+    def _advanced(self, run_id: str | None) -> None:
+        """News from the session, on this loop: told to the screen looked at; the others ask when they come up."""
+        if self.is_running and self.screen_stack:
+            self.screen_stack[0].post_message(RunAdvanced(run_id))
+
+    def open_run(self, run_id: str) -> None:
+        self._run_screen.show(run_id)
+        self._runs_screen.select(run_id)
+        self.switch_mode(RUN)
+
+    @on(RunOpened)
+    def _run_opened(self, event: RunOpened) -> None:
+        self.open_run(event.run_id)
+
+    @on(RunLeft)
+    def action_show_runs(self) -> None:
+        self.switch_mode(RUNS)
+
+    def action_show_run(self) -> None:
+        subject = self._runs_screen.subject
+        if self._run_screen.run_id is None and subject is not None:
+            self.open_run(subject.run_id)
+        else:
+            self.switch_mode(RUN)
+
+    @on(LaunchFormAsked)
+    def action_new_run(self) -> None:
+        from dflash_tui.ui.launch_screen import LaunchScreen
+
+        self.push_screen(LaunchScreen(self.seat))
+
+    def action_launch_again(self) -> None:
+        request = self.seat.last_launch()
+        if request is None:
+            tell(self.screen, "nothing was launched from here yet: choose a recipe and a host")
+            self.action_new_run()
+        else:
+            self.run_worker(self._launch_again(request), group="control", exit_on_error=False)
+
+    async def _launch_again(self, request: "LaunchRequest") -> None:
+        words = " ".join([request.recipe, *request.settings])
+        tell(self.screen, f"launching {words} on {request.host} again ...")
+        record = await self.seat.launch(request)
+        tell(self.screen, f"{record.name} runs on {record.host}")
+        self.open_run(record.run_id)
+
+    def action_theme(self) -> None:
+        from dflash_tui.ui.theme_screen import ThemeScreen
+
+        self.push_screen(ThemeScreen())
+
+    def action_help(self) -> None:
+        from dflash_tui.ui.help import HelpScreen
+
+        self.push_screen(HelpScreen.of(self.screen))
+
+    def parting_words(self) -> str | None:
+        """What goes on without the session, for after it has left the screen."""
+        running = [run.name for run in self._runs_screen.running]
+        if not running:
+            return None
+        goes = "goes" if len(running) == 1 else "go"
+        return f"left the session; {', '.join(running[:3])}{' and others' if len(running) > 3 else ''} {goes} on"
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        raise_or_tell(self.screen, event)
+
+    def _handle_exception(self, error: Exception) -> None:
+        # Textual has no public hook for this; it would print the values of variables, which may hold secrets.
+        self.fault = self.fault or error
+        super()._handle_exception(error)
+
+
+def run_app(run_id: str | None = None) -> str | None:
+    """Run the session, on the dashboard of `run_id` if given; returns a parting sentence.
+
+    Raises the DflashError that ended it; a crash becomes one that names the log file.
+    """
+    app = DflashApp(lambda advanced: SessionSeat(config.load(), advanced), run_id)
+    return asyncio.run(live(app))
+
+
+async def live(app: DflashApp, *, headless: bool = False) -> str | None:
+    """The app from its first screen to the closed seat; the terminal is restored before the seat is closed."""
+    try:
+        await app.run_async(headless=headless)
+    finally:
+        await app.seat.close()
+    if isinstance(app.fault, DflashError):
+        raise app.fault
+    if app.fault is not None:
+        file = keep_crash(app.fault)
+        raise DflashError(f"the session crashed ({type(app.fault).__name__}); runs are not touched; its log: {file}")
+    return app.parting_words()

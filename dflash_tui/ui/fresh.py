@@ -1,0 +1,37 @@
+"""Keeping a screen fresh: any number of "something changed" become few refreshes, one at a time.
+
+Owns the pace. What a refresh asks and shows is its screen's business.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+GAP_S = 0.25
+# A slow store is asked less often: a refresh gets at most this share of the time.
+BUSY_SHARE = 1 / 3
+
+
+class Freshener:
+    """Calls `refresh` at once, then whenever `mark` was called since; never twice at a time, at most 4 times a second.
+
+    A refresh under way is never cut off by news, or a slow store would never show anything.
+    """
+
+    def __init__(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        self._refresh = refresh
+        self._changed = asyncio.Event()
+
+    def mark(self) -> None:
+        """Something changed."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Never returns; cancel it. Starting it anew refreshes at once, whatever the pace."""
+        clock = asyncio.get_running_loop().time
+        while True:
+            self._changed.clear()
+            began = clock()
+            await self._refresh()
+            took_s = clock() - began
+            await asyncio.sleep(max(GAP_S, took_s / BUSY_SHARE) - took_s)
+            await self._changed.wait()

@@ -1,0 +1,59 @@
+"""Help of the screen below: its keys, made from its bindings, and on a panel what the panel says of itself."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from dflash_tui.text import visible
+from dflash_tui.ui.commands import Action, actions
+from dflash_tui.ui.panel import Panel
+
+QUIT_NOTE = "Runs live on their own machines: leaving this session, or losing it, never touches one."
+
+
+class HelpScreen(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,q,f1", "dismiss", "close", tooltip="Back."),
+        Binding("j", "scroll(1)", "down", show=False),
+        Binding("k", "scroll(-1)", "up", show=False),
+    ]
+
+    def __init__(self, title: str, about: str, keys: Sequence[Action]) -> None:
+        super().__init__()
+        self._title, self._about, self._keys = title, about, keys
+
+    @classmethod
+    def of(cls, screen: Screen[object]) -> Self:
+        """The help of `screen` as it is now."""
+        focused = screen.focused
+        if isinstance(focused, Panel) and focused.result is not None:
+            return cls(focused.result.title, focused.result.help, actions(screen))
+        return cls(str(screen.title or screen.name or ""), "", actions(screen))
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog help"):
+            yield Static(Content(f"Help: {visible(self._title)}"), classes="dialog-title")
+            if self._about:
+                yield Static(Content(visible(self._about, keep="\n")), classes="help-about")
+            yield Static(self._table())
+            yield Static(QUIT_NOTE, classes="help-about")
+            yield Static("esc close", classes="dialog-keys")
+
+    def _table(self) -> Content:
+        widest = max((len(action.keys) for action in self._keys), default=0)
+        lines = [
+            Content.assemble(
+                (f"{action.keys:>{widest}}", "bold"), "  ", (action.does, "" if action.is_enabled else "dim")
+            )
+            for action in self._keys
+        ]
+        return Content("\n").join(lines)
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)

@@ -1,0 +1,36 @@
+"""What screens and the app tell each other. Past tense, small, frozen; a level replaces its older self."""
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+
+@dataclass
+class RunAdvanced(Message):
+    """Rows or the state of a run changed; None: the list of runs did."""
+
+    run_id: str | None
+
+    def can_replace(self, message: Message) -> bool:
+        """A burst of the same news is one piece of news."""
+        return isinstance(message, RunAdvanced) and message.run_id == self.run_id
+
+
+@dataclass
+class RunOpened(Message):
+    """A person wants to see this run's dashboard."""
+
+    run_id: str
+
+
+@dataclass
+class RunLeft(Message):
+    """A person goes back from a run to the list."""
+
+
+@dataclass
+class LaunchFormAsked(Message):
+    """A person wants the form of a new run; `recipe` and `host` fill it in."""
+
+    recipe: str | None = None
+    host: str | None = None

@@ -1,0 +1,94 @@
+"""The grid of panels: which there are, which are in sight, which one fills it. How many fit is the stylesheet's."""
+
+from collections.abc import Sequence
+
+from textual.containers import VerticalScroll
+
+from dflash_tui.charts import Mark
+from dflash_tui.store.base import PanelResult
+from dflash_tui.ui.panel import Panel
+
+# Before the first layout there is no width to derive it from.
+FIRST_BUCKETS = 240
+ZOOMED = "-zoomed"
+
+
+class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
+    """Panels in their own order. Zooming hides all but one."""
+
+    @property
+    def panels(self) -> list[Panel]:
+        return list(self.query(Panel))
+
+    @property
+    def zoomed(self) -> Panel | None:
+        return next((panel for panel in self.panels if panel.has_class(ZOOMED)), None)
+
+    @property
+    def focused(self) -> Panel | None:
+        return next((panel for panel in self.panels if panel.has_focus), None)
+
+    @property
+    def buckets(self) -> int:
+        """Two dots for each column of the widest panel in sight."""
+        widths = [panel.size.width for panel in self._in_sight() if panel.size.width]
+        return 2 * max(widths) if widths else FIRST_BUCKETS
+
+    def names_in_sight(self) -> list[str] | None:
+        """The panels worth asking now; None when there are none yet: all of them."""
+        return [panel.name for panel in self._in_sight() if panel.name] or None
+
+    async def show(self, results: Sequence[PanelResult], marks: Sequence[Mark], first: Sequence[str]) -> None:
+        """Show these answers; panels not among them stay as they are.
+
+        New panels come into the grid: those named in `first` in that order, then the others in their own.
+        """
+        known = {panel.name: panel for panel in self.panels}
+        names = [result.name for result in sorted(results, key=lambda result: result.order)]
+        names.sort(key=lambda name: first.index(name) if name in first else len(first))
+        new = [Panel(name) for name in names if name not in known]
+        if new:
+            await self.mount_all(new)
+            known |= {panel.name: panel for panel in new}
+            if self.screen.focused is None:
+                self.focus_on(self.panels[0])
+        for result in results:
+            known[result.name].show(result, marks)
+
+    async def clear(self) -> None:
+        self.remove_class(ZOOMED)
+        await self.query(Panel).remove()
+
+    def zoom(self, panel: Panel | None) -> None:
+        """Give the whole grid to one panel; None: back to all."""
+        for other in self.panels:
+            other.set_class(other is panel, ZOOMED)
+        self.set_class(panel is not None, ZOOMED)
+        if (focus := panel or self.focused) is not None:
+            self.call_after_refresh(self.focus_on, focus)
+
+    def step(self, by: int) -> None:
+        """Focus the next panel (or one before), and zoom it if one is zoomed."""
+        panels = self.panels
+        if not panels:
+            return
+        here = self.zoomed or self.focused
+        there = panels[(panels.index(here) + by) % len(panels)] if here else panels[0]
+        if self.zoomed:
+            self.zoom(there)
+        else:
+            self.focus_on(there)
+
+    def focus_on(self, panel: Panel) -> None:
+        """Focus a panel, and bring its whole row into sight with as little scrolling as that takes."""
+        panel.focus(scroll_visible=False)
+        place, page, top = panel.virtual_region, self.scrollable_content_region.height, self.scroll_offset.y
+        if place.y < top:
+            self.scroll_to(y=place.y, animate=False)
+        elif place.bottom > top + page:
+            rows_above = max(0, page // max(1, place.height) - 1)
+            self.scroll_to(y=place.y - rows_above * place.height, animate=False)
+
+    def _in_sight(self) -> list[Panel]:
+        view = self.scrollable_content_region.size.region + self.scroll_offset
+        return [panel for panel in self.panels if panel.display and panel.virtual_region.overlaps(view)]

@@ -1,0 +1,102 @@
+"""What every main screen shares: breakpoints, the note when the terminal is too small, how errors are told, and the
+verbs that act on the run a screen is about (stop, resume).
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+from textual.worker import Worker, WorkerState
+
+from dflash_tui.errors import DflashError
+from dflash_tui.runs import Run
+from dflash_tui.text import visible
+from dflash_tui.ui.key_line import KeyLine
+from dflash_tui.ui.seat import Seat
+from dflash_tui.ui.states import is_resumable, is_stoppable
+
+WIDTHS = [(0, "-tiny"), (40, "-slim"), (64, "-narrow"), (110, "-wide"), (170, "-huge")]
+HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
+TOO_SMALL = "dflash-tui needs 40x10 cells.\nMake this terminal larger, or q to quit."
+
+
+def tell(widget: Widget, words: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+    """A toast, as plain text."""
+    timeout_s = 12.0 if severity == "error" else 6.0
+    widget.notify(visible(words, keep="\n"), severity=severity, markup=False, timeout=timeout_s)
+
+
+def raise_or_tell(widget: Widget, event: Worker.StateChanged) -> None:
+    """What a failed worker leads to: a sentence if it is one for people, else the crash that a bug deserves."""
+    if event.state is WorkerState.ERROR and event.worker.error is not None:
+        if not isinstance(event.worker.error, DflashError):
+            raise event.worker.error
+        tell(widget, str(event.worker.error), "error")
+
+
+class MainScreen(Screen[None]):
+    """A screen of a mode. `subject` is the run that `X` and `r` act on."""
+
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("X", "stop", "stop", tooltip="Stop the run: it saves a checkpoint and ends. Asks first."),
+        Binding("r", "resume", "resume", tooltip="Resume the run from its last checkpoint, as a new attempt."),
+    ]
+
+    def __init__(self, seat: Seat) -> None:
+        super().__init__()
+        self.seat = seat
+        self._can = (False, False)
+
+    @property
+    def subject(self) -> Run | None:
+        raise NotImplementedError
+
+    def compose(self) -> ComposeResult:
+        yield from self.body()
+        yield Static(TOO_SMALL, classes="too-small")
+        yield KeyLine()
+
+    def body(self) -> Iterator[Widget]:
+        """The screen's own widgets."""
+        raise NotImplementedError
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None greys an action out: there is nothing here that it could act on now."""
+        if action == "stop":
+            return is_stoppable(self.subject) or None
+        if action == "resume":
+            return is_resumable(self.subject) or None
+        return True
+
+    def can_have_changed(self) -> None:
+        """What can be done to the run may be another: call it when the run or its state is."""
+        can = is_stoppable(self.subject), is_resumable(self.subject)
+        if can != self._can:
+            self._can = can
+            self.refresh_bindings()
+
+    def action_stop(self) -> None:
+        from dflash_tui.ui.stop_screen import StopScreen
+
+        if self.subject is not None:
+            self.app.push_screen(StopScreen(self.seat, self.subject))
+
+    def action_resume(self) -> None:
+        if self.subject is not None:
+            # Owned by the app: leaving this screen must not cut a resume in the middle.
+            self.app.run_worker(self._resume(self.subject), group="control", exit_on_error=False)
+
+    async def _resume(self, run: Run) -> None:
+        tell(self, f"resuming {run.name} on {run.host} ...")
+        now = await self.seat.resume(run.run_id)
+        attempt = f", attempt {now.attempt}" if now.attempt else ""
+        tell(self, f"{now.name} is {now.state} on {now.host}{attempt}")
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        raise_or_tell(self, event)

@@ -1,0 +1,53 @@
+"""The question that a panel asks: its SQL file as it stands on disk, and the help in its head. To read and to copy."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from dflash_tui import paths
+from dflash_tui.store.base import PanelResult
+from dflash_tui.text import visible
+from dflash_tui.ui.clipboard import copy
+
+KEYS = "y copy   esc back   a panel of your own is one .sql file in panels/, beside config.toml"
+
+
+class SqlScreen(ModalScreen[None]):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,e", "dismiss", "back", tooltip="Back to the panels."),
+        Binding("y", "copy", "copy", tooltip="Copy the SQL."),
+    ]
+
+    def __init__(self, result: PanelResult) -> None:
+        super().__init__()
+        self._result = result
+        self._file = panel_file(result.name)
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog page"):
+            yield Static(Content(f"{visible(self._result.title)}: {self._file}"), classes="dialog-title")
+            if self._result.state == "failed":
+                yield Static(Content(visible(self._result.why or "")), classes="error")
+            yield TextArea(self._sql(), read_only=True, show_line_numbers=True, compact=True)
+            yield Static(KEYS, classes="dialog-keys")
+
+    def _sql(self) -> str:
+        try:
+            return visible(self._file.read_text(encoding="utf-8"), keep="\n\t")
+        except (OSError, UnicodeDecodeError) as e:
+            return f"-- cannot be read: {e}"
+
+    def action_copy(self) -> None:
+        copy(self, self._sql(), "the SQL")
+
+
+def panel_file(name: str) -> Path:
+    """Where the panel's SQL lies: a person's own goes before the bundled one of that name."""
+    own = paths.config_dir() / "panels" / f"{name}.sql"
+    return own if own.is_file() else paths.bundled("sql") / "panels" / f"{name}.sql"

@@ -1,0 +1,53 @@
+"""How a run's state is shown: a glyph, a word and a tone, so that colour never says it alone."""
+
+from dflash_tui.runs import Run, RunState
+
+GLYPHS: dict[str, str] = {
+    RunState.ABSENT: "○",
+    RunState.STARTING: "◌",
+    RunState.RUNNING: "●",
+    RunState.STOPPING: "◐",
+    RunState.FINISHED: "✓",
+    RunState.STOPPED: "■",
+    RunState.INTERRUPTED: "‖",
+    RunState.FAILED: "✗",
+    RunState.ORPHANED: "◇",
+    RunState.LOST: "?",
+}
+_TONES: dict[str, str] = {
+    RunState.STARTING: "busy",
+    RunState.RUNNING: "live",
+    RunState.STOPPING: "busy",
+    RunState.FINISHED: "good",
+    RunState.FAILED: "bad",
+    RunState.ORPHANED: "warn",
+    RunState.LOST: "warn",
+}
+TONE_CLASSES = {f"tone--{tone}" for tone in ("live", "busy", "good", "bad", "warn", "quiet")}
+# What the far side can still be asked to do with a run, by its state.
+_STOPPABLE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING, RunState.ORPHANED})
+_RESUMABLE = frozenset({RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED, RunState.LOST})
+
+
+def glyph(state: str) -> str:
+    return GLYPHS.get(state, "·")
+
+
+def tone_class(state: str) -> str:
+    """The component class that colours a state."""
+    return f"tone--{_TONES.get(state, 'quiet')}"
+
+
+def state_words(run: Run) -> str:
+    """running, failed: oom-gpu. A reason that only repeats the state is left out."""
+    if run.reason is None or run.reason in (run.state, "completed", "saved"):
+        return run.state
+    return f"{run.state}: {run.reason}"
+
+
+def is_stoppable(run: Run | None) -> bool:
+    return run is not None and run.host is not None and run.state in _STOPPABLE
+
+
+def is_resumable(run: Run | None) -> bool:
+    return run is not None and run.host is not None and run.kind != "adopted" and run.state in _RESUMABLE

@@ -1,0 +1,116 @@
+"""The one line above a dashboard: how the run is, how far, until when, where, and how old that knowledge is.
+
+Owns what gives way when the line is narrow. Asks nothing.
+"""
+
+import time
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
+
+from textual.strip import Strip
+from textual.widget import Widget
+
+from dflash_tui.charts.cells import fit, text_width
+from dflash_tui.runs import Run, RunState
+from dflash_tui.text import duration, visible
+from dflash_tui.ui.cells import ink, line
+from dflash_tui.ui.states import TONE_CLASSES, glyph, state_words, tone_class
+
+GAP = "  "
+NAME_CELLS = 14
+
+
+class Part(NamedTuple):
+    """A part of the line; those of the highest `rank` are dropped first, rank 0 never."""
+
+    text: str
+    look: str
+    rank: int = 0
+    is_joined: bool = False
+    """The next part follows without a gap."""
+
+
+class StatusLine(Widget):
+    """Shows one run; the age counts on between two looks at the store."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = TONE_CLASSES | {
+        "status--name",
+        "status--quiet",
+        "status--bar",
+        "status--window",
+    }
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seen_at = clock()
+        self._run: Run | None = None
+        self._eta_s: float | None = None
+        self._window = ""
+
+    def on_mount(self) -> None:
+        self.set_interval(1, self.refresh)
+
+    def show(self, run: Run, eta_s: float | None, window: str) -> None:
+        """`eta_s` is the time left as of now, `window` what the panels look at if it is not the whole run."""
+        self._run, self._eta_s, self._window, self._seen_at = run, eta_s, window, self._clock()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        ground = self.rich_style
+        if self._run is None:
+            return line([(" no run", ink(self, "status--quiet"))], self.size.width, ground)
+        parts = _fitted(self._parts(self._run), self.size.width - 2)
+        pieces = [(" ", ground)]
+        for part in parts:
+            pieces += [(part.text, ink(self, part.look)), ("" if part.is_joined else GAP, ground)]
+        return line(pieces[:-1], self.size.width, ground)
+
+    def _parts(self, run: Run) -> list[Part]:
+        since_s = self._clock() - self._seen_at
+        parts = [
+            Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
+            Part(visible(run.name), "status--name"),
+            Part(step_words(run), "status--quiet", 1),
+        ]
+        if run.step is not None and run.total_steps:
+            done = min(1.0, run.step / run.total_steps)
+            cells = round(done * 16)
+            parts += [Part("━" * cells, "status--bar", 5, True), Part("─" * (16 - cells), "status--quiet", 5)]
+            parts.append(Part(f"{done:.0%}", "status--name", 2))
+        if self._eta_s is not None and run.state == RunState.RUNNING:
+            parts.append(Part(f"ETA {duration(max(0.0, self._eta_s - since_s))}", "status--quiet", 4))
+        if run.host:
+            parts.append(Part(visible(run.host), "status--quiet", 6))
+        if run.attempt and run.attempt > 1:
+            parts.append(Part(f"attempt {run.attempt}", "status--quiet", 7))
+        if self._window:
+            parts.append(Part(self._window, "status--window"))
+        if run.no_contact_s is not None:
+            parts.append(Part(f"no contact for {duration(run.no_contact_s + since_s)}", "tone--warn"))
+        elif run.age_s is not None:
+            parts.append(Part(f"{duration(run.age_s + since_s)} ago", "status--quiet", 3))
+        return parts
+
+
+def step_words(run: Run) -> str:
+    """step 22,698/69,000, as far as known."""
+    if run.step is None:
+        return "no step yet"
+    return f"step {run.step:,}/{run.total_steps:,}" if run.total_steps else f"step {run.step:,}"
+
+
+def _fitted(parts: list[Part], width: int) -> list[Part]:
+    """The parts that fit in `width` cells: the name is cut first, then whole parts go by rank."""
+    while True:
+        excess = sum(text_width(part.text) + (0 if part.is_joined else len(GAP)) for part in parts) - len(GAP) - width
+        if excess <= 0:
+            return parts
+        name = parts[1]
+        room = text_width(name.text) - excess
+        if room >= NAME_CELLS:
+            return [parts[0], name._replace(text=fit(name.text, room)), *parts[2:]]
+        worst = max(part.rank for part in parts)
+        if worst == 0:
+            return [parts[0], name._replace(text=fit(name.text, max(4, room))), *parts[2:]]
+        parts = [part for part in parts if part.rank != worst]

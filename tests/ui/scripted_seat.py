@@ -1,0 +1,186 @@
+"""The one fake of the screens' tests: a seat whose store holds what a test put there, and that notes what was asked."""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dflash_tui.config import Config, HostSpec
+from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.runs import Run, RunRecord, Window
+from dflash_tui.store.base import Answer, AttemptRow, PanelResult, ResolvedWindow, Row, RunDetail
+
+TITLES = {
+    "grad_norm": "gradient norm",
+    "lr": "learning rate",
+    "length_buckets": "by sequence length",
+    "padding": "padding efficiency",
+}
+
+
+def make_run(run_id: str, **changes: Any) -> Run:
+    """A run in mid-training on the host gpu2, last heard of 2 s ago."""
+    run = Run(run_id, run_id, "train", "gpu2", "running", None, None, None, 1, 22_698, 69_000, 2.0, None)
+    return replace(run, **changes)
+
+
+def make_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[PanelResult]:
+    """Panels of the story's shapes, by formula: the same at every call."""
+    steps = [num_steps * i // 60 for i in range(61)]
+
+    def fall(step: int) -> float:
+        return 0.9 + 1.9 * math.exp(-step / 6000)
+
+    loss = [[s, fall(s) - 0.2, fall(s), fall(s) + 0.9 + 0.2 * math.sin(s / 900)] for s in steps]
+    norm = [[s, 0.03, 0.067 * (1 + 0.3 * math.sin(s / 700)), 0.42 if s != steps[30] else 41.5] for s in steps]
+    rate = [[s, 6e-4 * min(1.0, s / 2800) * (1 - s / 80_000)] for s in steps]
+    speed = [[s, 26_146 + 4 * math.sin(s)] for s in steps]
+    band = {"x": "step", "y": "p50", "low": "p10", "high": "p90"}
+    names = ["step", "p10", "p50", "p90"]
+    vitals = [["step", "last", float(num_steps), 23_000, ""], ["grad_norm", "median", 0.0668, 22_990, "> 0"]]
+    vitals += [["loss", "p90", 2.731, 2000, "last 2,000 rows"], ["noise_std", "last", 8e-06, 23_000, ""]]
+    lengths = [["short", 0.31, 3.71, 312], ["mid", 0.261, 3.64, 1402], ["long", None, None, 0]]
+
+    def table(name: str, columns: list[str], rows: list[list[Any]], order: int) -> PanelResult:
+        return PanelResult(name, TITLES.get(name, name), "table", "rows", columns=columns, rows=rows, order=order)
+
+    def chart(name: str, kind: str, headline: str, rows: list[list[Any]], order: int, **more: Any) -> PanelResult:
+        columns, axes = (names, band) if kind == "band" else (["step", "y"], {"x": "step", "y": "y"})
+        title = TITLES.get(name, name)
+        return PanelResult(
+            name, title, kind, "rows", headline=headline, columns=columns, rows=rows, axes=axes, order=order, **more
+        )
+
+    return [
+        table("vitals", ["metric", "stat", "value", "n", "note"], vitals, 1),
+        table("budget", ["figure", "value"], [["eta_s", 54_720.0]], 3),
+        PanelResult("acceptance", "acceptance", "line", "empty", why="tau_linear_macro was never logged", order=10),
+        chart(
+            "loss",
+            "band",
+            f"p50 0.913 · {window}",
+            loss,
+            20,
+            unit="nats",
+            help="The loss. Two humps: two kinds of batches.",
+        ),
+        chart("grad_norm", "band", "median 0.067 · max 41.5", norm, 50, scale="log"),
+        chart("lr", "line", "5.17e-4", rate, 60),
+        table("length_buckets", ["bucket", "accuracy", "streak8", "n"], lengths, 80),
+        chart("throughput", "line", "26,146 ± 4", speed, 100, unit="tok/s"),
+        PanelResult(
+            "padding", TITLES["padding"], "line", "failed", why="padding.sql:12: no such column: paddin", order=110
+        ),
+    ]
+
+
+@dataclass
+class ScriptedStore:
+    """Answers from lists; `trouble` is raised instead while it is set."""
+
+    known: list[Run] = field(default_factory=list)
+    panels: Callable[[Window, int], list[PanelResult]] = make_panels
+    attempts: list[AttemptRow] = field(default_factory=list)
+    trouble: DflashError | None = None
+    asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
+
+    def runs(self) -> list[Run]:
+        self._fail()
+        return list(self.known)
+
+    def detail(self, run_id: str) -> RunDetail:
+        self._fail()
+        for run in self.known:
+            if run.run_id == run_id:
+                record = RunRecord(run_id, run.name, "train", run.host, f"/work/{run_id}")
+                return RunDetail(run, record, 4121, 0.0, self.attempts)
+        raise UsageError(f"no run {run_id}")
+
+    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+        self._fail()
+        self.asked.append((run_id, names, window, buckets))
+        return [panel for panel in self.panels(window, buckets) if names is None or panel.name in names]
+
+    def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
+        self._fail()
+        rows: list[Row] = [(run.run_id, 0.913, 26_146.0, [2.7, 1.9, 1.4, 1.1, None, 0.9]) for run in self.known]
+        batches: Iterator[list[Row]] = iter([rows])
+        return Answer(["run", "loss_p50", "tok_per_sec", "losses"], ["VARCHAR"] * 4, batches, lambda: None)
+
+    def window(self, run_id: str, window: Window) -> ResolvedWindow:
+        return ResolvedWindow(window.kind, 22_698, 0, 22_698)
+
+    def change(self, run_id: str, **changes: Any) -> Run:
+        """Let a run become something else."""
+        changed = [replace(run, **changes) if run.run_id == run_id else run for run in self.known]
+        self.known = changed
+        return next(run for run in changed if run.run_id == run_id)
+
+    def _fail(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+
+
+class ScriptedSeat:
+    """A seat that starts and stops runs in its own store. `gate` holds launch, stop and resume until it is set."""
+
+    def __init__(self, runs: list[Run], advanced: Callable[[str | None], None] = lambda run_id: None) -> None:
+        hosts = {name: HostSpec(kind="local" if name == "local" else "ssh", name=name) for name in ("local", "gpu2")}
+        self.config = Config(hosts=hosts)
+        self.store: Any = ScriptedStore(runs)
+        self.notices: list[str] = []
+        self.said: list[tuple[str, Any]] = []
+        self.silent_hosts: dict[str, str] = {}
+        self.last: Any = None
+        self.trouble: DflashError | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_open = False
+        self.advanced = advanced
+
+    async def open(self) -> None:
+        self._fail()
+        self.is_open = True
+
+    async def close(self) -> None:
+        self.is_open = False
+
+    def focus(self, run_id: str | None) -> None:
+        self.said.append(("focus", run_id))
+
+    def contact(self, host: str) -> str | None:
+        return self.silent_hosts.get(host)
+
+    def last_launch(self) -> Any:
+        return self.last
+
+    async def launch(self, request: Any) -> RunRecord:
+        self.said.append(("launch", request))
+        await self.gate.wait()
+        self._fail()
+        self.last = request
+        name = request.name or request.recipe
+        self.store.known.insert(0, make_run(name, host=request.host, step=1, total_steps=600))
+        self.advanced(None)
+        return RunRecord(name, name, "train", request.host)
+
+    async def stop(self, run_id: str, *, kill: bool = False) -> Run:
+        self.said.append(("kill" if kill else "stop", run_id))
+        await self.gate.wait()
+        self._fail()
+        run: Run = self.store.change(run_id, state="stopped", reason="stopped", code=75)
+        self.advanced(run_id)
+        return run
+
+    async def resume(self, run_id: str) -> Run:
+        self.said.append(("resume", run_id))
+        await self.gate.wait()
+        self._fail()
+        run: Run = self.store.change(run_id, state="running", reason=None, code=None, attempt=2)
+        self.advanced(run_id)
+        return run
+
+    def _fail(self) -> None:
+        if self.trouble is not None:
+            raise self.trouble

@@ -1,0 +1,191 @@
+"""Launch, stop and resume by keys alone: what is asked first, what is shown meanwhile, what is said when it fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cockpit import cockpit, screen_text, sees, sees_no, types, until
+from scripted_seat import make_run
+from textual.widgets import TextArea
+
+from dflash_tui.control import LaunchRequest
+from dflash_tui.errors import HostError, UsageError
+
+RUN = make_run("v5-hard")
+RECIPE = 'target = "tiny"\nlr = 0.0006\ntotal_steps = 600\n'
+
+
+@pytest.fixture(autouse=True)
+def recipe_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recipe of one's own in the folder that the session runs in: short to type."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "my.toml"
+    file.write_text(RECIPE)
+    return file
+
+
+async def fill_in_file(pilot: Any, file: str = "my.toml") -> None:
+    """Choose "a file ..." and type its path; ends in the field of the path."""
+    await sees(pilot, "New run")
+    await pilot.press("enter", "end", "enter")
+    await until(pilot, lambda: pilot.app.focused is not None and pilot.app.focused.id == "path", "the path in focus")
+    await types(pilot, file)
+
+
+async def test_a_run_is_launched_by_keys_alone(recipe_file: Path) -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        await pilot.press("n")
+        await fill_in_file(pilot)
+        await sees(pilot, "total_steps = 600", 'target = "tiny"')
+        await pilot.press("tab", "tab")
+        await types(pilot, "first-try")
+        await pilot.press("tab")
+        await types(pilot, "lr=0.001")
+        await sees(pilot, "* lr = 0.001")
+        seat.gate.clear()
+        await pilot.press("ctrl+s")
+        await sees(pilot, "launching on local")
+        seat.gate.set()
+        await sees(pilot, "● running", "first-try", "step 1/600", "first-try runs on local")
+    request = LaunchRequest(str(recipe_file), "local", "first-try", ("lr=0.001",))
+    assert ("launch", request) in seat.said
+
+
+async def test_the_form_checks_at_every_key_and_a_wrong_one_is_not_launched(recipe_file: Path) -> None:
+    async with cockpit([RUN], size=(80, 24)) as (pilot, seat):
+        await pilot.press("n")
+        await fill_in_file(pilot, "no.toml")
+        await sees(pilot, "no.toml: no such recipe")
+        recipe_file.rename("no.toml")
+        await pilot.press("tab", "tab", "tab")
+        assert isinstance(pilot.app.focused, TextArea)
+        await types(pilot, "warmup_ratoi=0.1")
+        await sees(pilot, "did you mean", "warmup_ratio")
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        assert not [what for what, _ in seat.said if what == "launch"]
+        await pilot.press("escape")
+        await sees(pilot, "Runs 1")
+
+
+async def test_the_rule_of_the_key_under_the_cursor_is_shown() -> None:
+    async with cockpit([RUN]) as (pilot, _):
+        await pilot.press("n")
+        await fill_in_file(pilot)
+        await pilot.press("tab", "tab", "tab")
+        await types(pilot, "noise.")
+        await sees(pilot, "noise.std")
+        await types(pilot, "std=0.1")
+        await sees(pilot, "noise.std: a number")
+
+
+async def test_a_launch_that_fails_is_said_in_the_form_and_can_be_tried_again() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        await pilot.press("n")
+        await fill_in_file(pilot)
+        seat.trouble = HostError("local: no python3 at /nowhere/python; set hosts.local.python")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "no python3 at /nowhere/python", "New run")
+        seat.trouble = None
+        await pilot.press("ctrl+s")
+        await sees(pilot, "● running", "my.toml")
+
+
+async def test_one_key_launches_the_last_one_again() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.last = LaunchRequest("paper", "gpu2", "again", ("lr=0.001",))
+        await pilot.press("L")
+        await sees(pilot, "again", "step 1/600")
+        assert ("launch", seat.last) in seat.said
+
+
+async def test_without_a_last_launch_the_same_key_opens_the_form() -> None:
+    async with cockpit([]) as (pilot, _):
+        await pilot.press("L")
+        await sees(pilot, "New run", "nothing was launched from here yet")
+
+
+async def test_one_key_launches_again_and_trouble_is_a_toast() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.last = LaunchRequest("paper", "gpu2")
+        seat.trouble = UsageError("no recipe named 'paper'")
+        await pilot.press("L")
+        await sees(pilot, "no recipe named 'paper'", "Runs 1")
+
+
+async def test_stopping_names_the_run_asks_and_shows_how_it_goes() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        await pilot.press("X")
+        await sees(pilot, "Stop v5-hard on gpu2?", "pid 4121", "step 22,698", "last seen 2 s ago", "2m 00s")
+        assert not [what for what, _ in seat.said if what in ("stop", "kill")]
+        seat.gate.clear()
+        await pilot.press("enter")
+        await sees(pilot, "Stopping v5-hard on gpu2", "ctrl+k kill now")
+        seat.gate.set()
+        await sees_no(pilot, "Stopping")
+        await sees(pilot, "■ stopped", "v5-hard is stopped")
+        assert ("stop", "v5-hard") in seat.said
+
+
+async def test_esc_keeps_the_run() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
+        await pilot.press("X")
+        await sees(pilot, "Stop v5-hard on gpu2?")
+        await pilot.press("escape")
+        await sees_no(pilot, "Stop v5-hard")
+        assert not [what for what, _ in seat.said if what in ("stop", "kill")]
+
+
+async def test_killing_is_another_key_also_while_stopping() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.gate.clear()
+        await pilot.press("X", "enter")
+        await sees(pilot, "Stopping v5-hard")
+        await pilot.press("ctrl+k")
+        await sees(pilot, "Killing v5-hard")
+        seat.gate.set()
+        await sees(pilot, "■ stopped")
+        assert [what for what, _ in seat.said if what in ("stop", "kill")] == ["stop", "kill"]
+
+
+async def test_a_stop_that_fails_is_said_in_the_dialog() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.trouble = HostError("gpu2: no contact for 41 s")
+        await pilot.press("X", "enter")
+        await sees(pilot, "gpu2: no contact for 41 s", "Stop v5-hard on gpu2?")
+
+
+async def test_a_stop_goes_on_when_its_dialog_is_closed() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.gate.clear()
+        await pilot.press("X", "enter")
+        await sees(pilot, "Stopping v5-hard")
+        await pilot.press("escape")
+        await sees_no(pilot, "Stopping")
+        seat.gate.set()
+        await sees(pilot, "■ stopped", "v5-hard is stopped")
+
+
+async def test_resuming_needs_no_question_and_says_the_attempt() -> None:
+    async with cockpit([make_run("v5-hard", state="stopped", reason="stopped")]) as (pilot, seat):
+        await pilot.press("r")
+        await sees(pilot, "● running", "attempt 2")
+        assert ("resume", "v5-hard") in seat.said
+
+
+async def test_a_running_run_cannot_be_resumed_nor_an_ended_one_stopped() -> None:
+    async with cockpit([RUN, make_run("old", state="finished")]) as (pilot, seat):
+        await pilot.press("r", "j", "X")
+        await pilot.pause()
+        assert "Stop" not in screen_text(pilot.app)
+        assert not [what for what, _ in seat.said if what != "focus"]
+
+
+async def test_the_keys_follow_the_run_when_its_state_changes() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
+        assert pilot.app.screen.active_bindings["X"].enabled
+        seat.store.change("v5-hard", state="failed", reason="nan")
+        seat.advanced("v5-hard")
+        await sees(pilot, "✗ failed: nan")
+        await until(pilot, lambda: pilot.app.screen.active_bindings["r"].enabled, "resume offered")
+        assert not pilot.app.screen.active_bindings["X"].enabled

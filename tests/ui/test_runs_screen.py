@@ -1,0 +1,125 @@
+"""The list of runs, as a person at the keys meets it."""
+
+from cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types
+from scripted_seat import make_run
+
+from dflash_tui.errors import StoreBusyError
+from dflash_tui.ui.run_list import RunList
+
+FLEET = [
+    make_run("v5-hard", step=22_698),
+    make_run("v4-kl07", no_contact_s=41.0, step=18_220),
+    make_run("v3", state="failed", reason="oom-gpu", code=137, age_s=273_600.0),
+    make_run("demo", host="local", state="finished", reason="completed", step=600, total_steps=600),
+    make_run("golden", host=None, kind="ingested", state="absent", total_steps=None, age_s=None),
+]
+
+
+def line_of(pilot: object, word: str) -> str:
+    return next(line for line in screen_lines(pilot.app) if word in line)
+
+
+async def test_each_run_is_a_line_that_says_its_state_in_a_word_and_a_sign() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await sees(pilot, "26,146")
+        assert "● running" in line_of(pilot, "v5-hard")
+        assert "22,698/69,000  33%" in line_of(pilot, "v5-hard")
+        assert "0.913" in line_of(pilot, "v5-hard")
+        assert "no contact 41 s" in line_of(pilot, "v4-kl07")
+        assert "● running" in line_of(pilot, "v4-kl07"), "losing contact never changes a run's last known state"
+        assert "✗ failed: oom-gpu" in line_of(pilot, "v3")
+        assert "3d 04h" in line_of(pilot, "v3")
+        assert "✓ finished" in line_of(pilot, "demo")
+        assert "○ absent" in line_of(pilot, "golden")
+        await sees(pilot, "Runs 5 · 2 running · 1 without contact")
+
+
+async def test_an_empty_store_teaches_the_next_key() -> None:
+    async with cockpit([], size=(80, 24)) as (pilot, _):
+        await sees(pilot, "No runs yet.", "n   a new run", "dflash-tui demo")
+        await pilot.press("enter", "X", "r", "j", "G", "y")
+        await sees(pilot, "No runs yet.")
+
+
+async def test_the_filter_narrows_as_it_is_typed_stays_visible_and_esc_clears_it() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await pilot.press("slash")
+        await types(pilot, "state:fa")
+        await sees(pilot, "v3", "Runs 1 of 5")
+        assert "v5-hard" not in screen_text(pilot.app)
+        await types(pilot, " nowhere")
+        await sees(pilot, "No run matches 'state:fa nowhere'.")
+        await pilot.press("escape")
+        await sees(pilot, "v5-hard", "Runs 5")
+
+
+async def test_enter_keeps_the_filter_and_the_keys_go_back_to_the_list() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await pilot.press("slash")
+        await types(pilot, "host:local")
+        await pilot.press("enter")
+        await sees(pilot, "host:local", "Runs 1 of 5")
+        await pilot.press("enter")
+        await sees(pilot, "step 600/600")
+
+
+async def test_moving_by_arrows_letters_and_ends() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await sees(pilot, "▸")
+        places = []
+        for key in ("j", "down", "k", "G", "g", "up", "end", "home"):
+            await pilot.press(key)
+            await pilot.pause()
+            places.append(pilot.app.screen.query_one(RunList).selected.run_id)
+        assert places == ["v4-kl07", "v3", "v4-kl07", "golden", "v5-hard", "v5-hard", "golden", "v5-hard"]
+
+
+async def test_the_cursor_stays_on_its_run_when_rows_come_and_go() -> None:
+    async with cockpit(FLEET) as (pilot, seat):
+        await pilot.press("j", "j")
+        seat.store.known = [make_run("new-1"), make_run("new-2"), *FLEET]
+        seat.advanced(None)
+        await sees(pilot, "new-1")
+        assert "failed: oom-gpu" in line_of(pilot, "▸")
+        seat.store.known = [run for run in seat.store.known if run.run_id != "v3"]
+        seat.advanced(None)
+        await sees_no(pilot, "v3 ")
+        assert "▸" in screen_text(pilot.app)
+
+
+async def test_names_from_outside_are_drawn_and_never_obeyed() -> None:
+    names = ["[red]alarm[/red]", "[/]", "a\x1b[31mb\x07", "学習\u202eabc", "x" * 300, "\n\n"]
+    async with cockpit([make_run(f"r{i}", name=name) for i, name in enumerate(names)]) as (pilot, _):
+        await sees(pilot, "[red]alarm[/red]", "[/]", "a\\x1b[31mb\\x07", "学習\\u202eabc", "xxx…", "\\n\\n")
+        await pilot.press("enter")
+        await sees(pilot, "[red]alarm[/red]", "loss")
+        await pilot.press("X")
+        await sees(pilot, "Stop [red]alarm[/red] on gpu2?")
+
+
+async def test_a_store_in_trouble_is_said_in_place_and_gone_when_it_is_well_again() -> None:
+    async with cockpit(FLEET) as (pilot, seat):
+        seat.store.trouble = StoreBusyError("the store is held by process 4121: close it, or wait")
+        seat.advanced(None)
+        await sees(pilot, "held by process 4121", "v5-hard")
+        seat.store.trouble = None
+        seat.advanced(None)
+        await sees_no(pilot, "held by process 4121")
+
+
+async def test_the_line_below_says_why_a_host_is_silent() -> None:
+    async with cockpit(FLEET) as (pilot, seat):
+        seat.silent_hosts["gpu2"] = "unreachable for 41 s, next try in 5 s: Connection refused"
+        await pilot.press("j")
+        await sees(pilot, "next try in 5 s: Connection refused")
+
+
+async def test_actions_that_cannot_be_done_are_greyed_out() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        can = []
+        for _ in FLEET:
+            bindings = pilot.app.screen.active_bindings
+            can.append((bindings["X"].enabled, bindings["r"].enabled))
+            await pilot.press("j")
+            await pilot.pause()
+        assert can == [(True, False), (True, False), (False, True), (False, False), (False, False)]
