@@ -1,0 +1,38 @@
+"""A store of this test's own, and logs made and grown without one."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dflash_tui import paths
+from dflash_tui.runs import Cursor
+from dflash_tui.store.base import Store
+from dflash_tui.store.database import Database
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+
+Rows = list[tuple[Any, ...]]
+
+
+@pytest.fixture
+def database(home: Path) -> Iterator[Database]:
+    paths.private_dir(paths.data_dir())
+    with Database(paths.database_file()) as database:
+        yield database
+
+
+@pytest.fixture
+def ask(database: Database) -> Callable[..., Rows]:
+    return lambda sql, **params: rows_of(database, sql, **params)
+
+
+def rows_of(store: Store, sql: str, **params: Any) -> Rows:
+    with store.query(sql, params) as answer:
+        return answer.rows()
+
+
+def grow(run_id: str, data: bytes) -> None:
+    """Append to a run's mirror as the collector does."""
+    mirror = Mirror(run_id)
+    mirror.append(TRAIN_LOG, data, Cursor(mirror.size(TRAIN_LOG) + len(data), 7, ""))
