@@ -41,8 +41,9 @@ def main() -> None:
         code = ExitCode.USAGE
     except (KeyboardInterrupt, typer.Abort):
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader has left (`| head`): close stdout for good, or the interpreter complains at its end.
+    except (BrokenPipeError, SystemExit):
+        # The reader has left (`| head`); inside a command typer makes a SystemExit of it. Nobody is to be told, and the
+        # interpreter must not complain when it flushes at its end.
         sys.stdout = None
         code = ExitCode.OK
     sys.exit(int(code or 0))

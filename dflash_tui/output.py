@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -133,6 +134,9 @@ def status_tree(detail: "RunDetail", checkpoints: list["Row"]) -> dict[str, Any]
     paths = {"run": record.path, "log": record.log, "mirror": str(mirrors_dir() / detail.run.run_id)}
     keys = ("step", "path", "bytes", "time")
     checkpoint = dict(zip(keys, checkpoints[0], strict=True)) if checkpoints else None
+    if checkpoint and record.path:
+        # A trainer names its checkpoints from the run's folder, which may be moved as a whole.
+        checkpoint["path"] = str(PurePosixPath(record.path, checkpoint["path"]))
     attempts = [msgspec.to_builtins(attempt) for attempt in detail.attempts]
     return asdict(detail.run) | {
         "attempts": attempts,

@@ -1,4 +1,4 @@
-"""Recipes: the bundled ones are right, and every mistake names its key, its value, what is allowed and the nearest key."""
+"""Recipes: the bundled ones are right; every mistake names its key, its value, what is allowed, the nearest key."""
 
 from pathlib import Path
 

@@ -1,0 +1,72 @@
+"""The command line as a person has it: a process, its two streams, its exit code."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        def refuse(token: str) -> None:
+            raise AssertionError(f"{token} is not strict JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+def dflash(*words: str, stdin: str = "", timeout_s: float = 120) -> Said:
+    """One command, to its end."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dflash_tui", *words], input=stdin, capture_output=True, text=True, timeout=timeout_s
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def refused(said: Said, code: int) -> str:
+    """The one line that a refused command says; nothing on stdout, no traceback."""
+    assert (said.code, said.out) == (code, ""), said
+    [line] = said.err.splitlines()
+    assert line.startswith("dflash-tui: ")
+    return line
+
+
+def wait_until(what: Callable[[], Any], timeout_s: float = 60) -> Any:
+    deadline = time.monotonic() + timeout_s
+    while not (found := what()):
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.1)
+    return found
+
+
+@contextmanager
+def watching() -> Iterator[subprocess.Popen[str]]:
+    """A `dflash-tui watch` that owns the store; ended by Ctrl-C unless the test has ended it."""
+    process = subprocess.Popen([sys.executable, "-m", "dflash_tui", "watch"], stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    try:
+        assert "collect" in process.stderr.readline()
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+        process.stderr.close()
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FORCE_COLOR", "COLUMNS", "DFLASH_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
