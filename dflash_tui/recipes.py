@@ -90,7 +90,7 @@ def _find(recipe: str) -> Path:
         raise UsageError(f"{visible(recipe)}: no such recipe file")
     if recipe in (names := bundled_names()):
         return paths.bundled("trainer") / "recipes" / f"{recipe}.toml"
-    raise UsageError(f"no recipe named {visible(recipe)!r}: {did_you_mean(recipe, names)}; or give a .toml file's path")
+    raise UsageError(f"no recipe named {recipe!r}: {did_you_mean(recipe, names)}; or give a .toml file's path")
 
 
 def _parse_setting(setting: str, rules: dict[str, dict[str, Any]]) -> tuple[str, Any]:
@@ -99,7 +99,7 @@ def _parse_setting(setting: str, rules: dict[str, dict[str, Any]]) -> tuple[str,
     if not equals:
         raise UsageError(f"--set {visible(setting)}: write key=value")
     if key not in rules:
-        raise UsageError(f"--set: unknown key {visible(key)!r}: {did_you_mean(key, rules)}")
+        raise UsageError(f"--set: unknown key {key!r}: {did_you_mean(key, rules)}")
     # A bare word is a string: --set lr_schedule=cosine needs no quotes, and no shell ever has to nest them.
     try:
         return key, tomllib.loads(f"v = {text}")["v"]
@@ -109,7 +109,7 @@ def _parse_setting(setting: str, rules: dict[str, dict[str, Any]]) -> tuple[str,
 
 def _check(key: str, value: Any, rules: dict[str, dict[str, Any]], where: str) -> None:
     if key not in rules:
-        raise UsageError(f"{where}: unknown key {visible(key)!r}: {did_you_mean(key, rules)}")
+        raise UsageError(f"{where}: unknown key {key!r}: {did_you_mean(key, rules)}")
     rule = rules[key]
     if value is None and rule.get("nullable"):
         return

@@ -175,7 +175,11 @@ class Session:
 
     def _hurry_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
         """What a thread calls to have the hosts asked now."""
-        return lambda run_id: loop.call_soon_threadsafe(self._hurry) and None
+
+        def hurry(run_id: str | None) -> None:
+            loop.call_soon_threadsafe(self._hurry)
+
+        return hurry
 
     def _hurry(self) -> None:
         self._hurried = True

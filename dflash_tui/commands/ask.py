@@ -169,7 +169,7 @@ def _print_lines(lines: list[str]) -> None:
 def panels() -> None:
     """List the panels: bundled ones, and those in the config folder's panels/."""
     from dflash_tui import output, paths
-    from dflash_tui.store.panels import load_panels
+    from dflash_tui.store.panel_files import load_panels
 
     rows = [[p.name, p.title, p.chart, " ".join(p.help.split())] for p in load_panels()]
     print(output.draw_table(["panel", "title", "chart", "help"], rows))

@@ -200,7 +200,7 @@ class Database:
 
     def _need(self, db: duckdb.DuckDBPyConnection, run_id: str) -> None:
         if not ledger.has_run(db, run_id):
-            raise UsageError(f"there is no run {visible(run_id)!r} in the store: register it first")
+            raise UsageError(f"there is no run {run_id!r} in the store: register it first")
 
 
 class SchemaVersionError(DflashError):

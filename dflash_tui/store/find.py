@@ -15,14 +15,14 @@ def pick_run(runs: list[Run], name: str) -> tuple[Run, str | None]:
     if named:
         notice = None
         if len(named) > 1:
-            notice = f"{len(named)} runs are called {visible(name)!r}: this is the newest, {named[0].run_id}"
+            notice = f"{len(named)} runs are called {name!r}: this is the newest, {named[0].run_id}"
         return named[0], notice
     begun = [run for run in runs if name and (run.run_id.startswith(name) or run.name.startswith(name))]
     if len(begun) == 1:
         return begun[0], None
     if begun:
         some = ", ".join(visible(run.run_id) for run in begun[:4])
-        raise UsageError(f"{visible(name)!r} may be {len(begun)} runs ({some}{', ...' if len(begun) > 4 else ''})")
+        raise UsageError(f"{name!r} may be {len(begun)} runs ({some}{', ...' if len(begun) > 4 else ''})")
     near = nearest(name, [run.run_id for run in runs] + [run.name for run in runs])
-    hint = f"did you mean {visible(near)!r}?" if near else "`dflash-tui runs` lists them"
-    raise UsageError(f"there is no run {visible(name)!r}: {hint}")
+    hint = f"did you mean {near!r}?" if near else "`dflash-tui runs` lists them"
+    raise UsageError(f"there is no run {name!r}: {hint}")

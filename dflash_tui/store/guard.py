@@ -126,7 +126,7 @@ def _check_tree(tree: Any, tables: Collection[str], offset: int) -> None:
 def _cte_name(name: str) -> str:
     # A CTE's name counts as a table everywhere in the query, so it must not be one that also names a file.
     if not _PLAIN_NAME.fullmatch(name):
-        raise QueryError(f"{visible(name)!r} cannot name a CTE here: use letters, digits and '_'")
+        raise QueryError(f"{name!r} cannot name a CTE here: use letters, digits and '_'")
     return name.lower()
 
 
@@ -141,27 +141,27 @@ def _check_table(node: dict[str, Any], known: set[str], offset: int) -> None:
         return
     where = _column(node, offset)
     if not _PLAIN_NAME.fullmatch(name) or schema not in ("", "main"):
-        raise QueryError(f"{visible(name)!r} is no table of the store, and a query reads no files", where)
-    raise QueryError(f"there is no table {visible(name)!r}; {did_you_mean(name, known)}", where)
+        raise QueryError(f"{name!r} is no table of the store, and a query reads no files", where)
+    raise QueryError(f"there is no table {name!r}; {did_you_mean(name, known)}", where)
 
 
 def _check_shown(node: dict[str, Any], known: set[str]) -> None:
     # SHOW TABLES and its like come as a quoted internal name; a real one may only be a table of ours.
     name = str(node.get("table_name") or "").strip('"').lower()
     if name and name not in known and not re.fullmatch(r"_*[a-z]+(_[a-z]+)*", name):
-        raise QueryError(f"{visible(name)!r} is no table of the store")
+        raise QueryError(f"{name!r} is no table of the store")
 
 
 def _check_table_function(node: dict[str, Any], offset: int) -> None:
     name = node["function"]["function_name"]
     if name.lower() not in _TABLE_FUNCTIONS:
-        raise QueryError(f"the table function {visible(name)!r} is not allowed in a query", _column(node, offset))
+        raise QueryError(f"the table function {name!r} is not allowed in a query", _column(node, offset))
 
 
 def _check_function(node: dict[str, Any], offset: int) -> None:
     name = node["function_name"]
     if _FORBIDDEN.fullmatch(name.lower()):
-        raise QueryError(f"the function {visible(name)!r} is not allowed in a query", _column(node, offset))
+        raise QueryError(f"the function {name!r} is not allowed in a query", _column(node, offset))
 
 
 def query_error(error: duckdb.Error) -> QueryError:

@@ -13,7 +13,6 @@ import msgspec
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
-from dflash_tui.text import visible
 
 _RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"
 _RUN = "run, name, kind, host, state, reason, code, signal, attempt, last_step, total_steps, created, contact"
@@ -92,7 +91,7 @@ def detail_of(db: duckdb.DuckDBPyConnection, run_id: str) -> RunDetail:
         [run_id],
     ).fetchall()
     if not rows:
-        raise UsageError(f"there is no run {visible(run_id)!r} in the store")
+        raise UsageError(f"there is no run {run_id!r} in the store")
     name, kind, host, path, log, created, parent, code_hash, config, pid, state_since = rows[0][1:]
     config = None if config is None else msgspec.json.decode(config)
     record = RunRecord(run_id, name, kind, host, path, log, created, parent, code_hash, config)
