@@ -1,16 +1,13 @@
 """A far side that is a folder of this machine, with a name that breaks every careless quote."""
 
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from far_side import TOYS, logged, processes_below
+from far_side import TOYS, assert_nobody_lives_below, logged
 
 from dflash_tui.config import HostSpec
 from dflash_tui.hosts import open_host
@@ -31,13 +28,7 @@ def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
 def far(tmp_path: Path) -> Iterator[HostSpec]:
     workdir = tmp_path / "my runs δ 1 $HOME 'x'"
     yield HostSpec(kind="local", name="local", python=sys.executable, workdir=str(workdir))
-    # The test's own environment names tmp_path too, so look for the workdir alone.
-    end = time.monotonic() + 2
-    while (left := processes_below(workdir)) and time.monotonic() < end:
-        time.sleep(0.05)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left, "a test left processes behind"
+    assert_nobody_lives_below(workdir)
 
 
 @pytest.fixture

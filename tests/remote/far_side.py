@@ -31,6 +31,16 @@ def processes_below(folder: Path) -> list[int]:
     return found
 
 
+def assert_nobody_lives_below(workdir: Path) -> None:
+    """The end of every test: whoever is left is ended, and is a failure."""
+    end = time.monotonic() + 2
+    while (left := processes_below(workdir)) and time.monotonic() < end:
+        time.sleep(0.05)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, "a test left processes behind"
+
+
 def log_of(run: LaunchedRun) -> list[dict[str, Any]]:
     assert run.record.log
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Start
-from far_side import TOYS, ended, fill, log_of, logged, processes_below, state_of, until
+from far_side import TOYS, assert_nobody_lives_below, ended, fill, log_of, logged, processes_below, state_of, until
 
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
@@ -293,6 +293,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode != 0:
         pytest.skip("a full disk needs the right to mount one")
     yield place
+    assert_nobody_lives_below(place)
     subprocess.run(["umount", "-l", place], check=True)
 
 
