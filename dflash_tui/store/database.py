@@ -138,11 +138,12 @@ class Database:
             db.execute("update runs set contact = $2 where run = $1", [run_id, time])
 
     def ingest(self, run_id: str, file: Path) -> IngestSummary:
+        # A file that cannot be read leaves no run behind.
+        copy_log(file, Mirror(run_id))
         with self._reading() as db:
             is_known = ledger.has_run(db, run_id)
         if not is_known:
             self.register_run(RunRecord(run_id, run_id, "ingested"))
-        copy_log(file, Mirror(run_id))
         return self.take_in(run_id)
 
     def take_in(self, run_id: str) -> IngestSummary:
