@@ -42,13 +42,11 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None]) -> D
         raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
     notes = []
     if num_too_long:
-        notes.append(
-            f"{num_too_long} rows left out: their prompts alone fill data.max_seq_len = {config['data.max_seq_len']}"
-        )
+        notes.append(f"rows left out: {num_too_long} (prompt fills data.max_seq_len = {config['data.max_seq_len']})")
     if len(kept) < len(samples):
-        notes.append(f"{len(samples) - len(kept)} rows left out: their responses have fewer than two tokens")
+        notes.append(f"rows left out: {len(samples) - len(kept)} (response of fewer than two tokens)")
     if not held_out:
-        notes.append(f'no evaluation: {path} has no row with "split": "eval", or data.num_eval is 0')
+        notes.append('no evaluation: rows with "split": "eval" are not there, or data.num_eval is 0')
     sequences = [s.tokens for s in kept] + [h.prompt + h.response for h in held_out]
     digest = hashlib.sha256(json.dumps(sequences).encode()).hexdigest()
     return Dataset(kept, held_out, digest, notes)

@@ -72,7 +72,7 @@ class Run:
         self._optimizer = make_optimizer(self._drafter, config)
         self.step = self._tokens_total = self._num_nonfinite = 0
         self._epoch: tuple[int, list[list[int]]] = (-1, [])
-        self._said = time.monotonic()
+        self._said = -math.inf
 
     def begin(self) -> None:
         """Takes up the checkpoint if there is one, and says in the log what is run; a fresh run is evaluated first."""
