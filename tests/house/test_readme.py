@@ -13,7 +13,7 @@ from dflash_tui.store.panel_files import load_panels
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-WORDS = set(re.findall(r"`([^`]+)`", README))
+WORDS = set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", README, flags=re.S)))
 SCHEMA = (ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
 
 
