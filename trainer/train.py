@@ -38,11 +38,14 @@ def train(config: Config, log: Log, stop: Stop) -> None:
     while run.step < run.total_steps:
         run.take_step()
         last = run.step == run.total_steps
+        # Read once: a signal that comes later in this step is seen after the next, which is then saved.
+        stopping = stop.asked
         if last or (config["eval_every"] and run.step % config["eval_every"] == 0):
             run.evaluate()
-        if last or stop.asked or run.step % config["save_every"] == 0:
+        if last or stopping or run.step % config["save_every"] == 0:
             run.save()
-        stop.check()
+        if stopping and not last:
+            stop.check()
 
 
 class Run:
