@@ -49,7 +49,7 @@ def test_a_batch_without_any_target_has_a_loss_of_zero_and_no_nan():
     losses = torch.ones(4, requires_grad=True)
     loss = weighted_mean(losses, torch.zeros(4))
     loss.backward()
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0
     assert losses.grad.tolist() == [0.0] * 4
 
 
