@@ -12,6 +12,7 @@ from trainer.blocks import Anchors, cut, visible
 from trainer.loss import score
 from trainer.metrics import Tally
 from trainer.model import Drafter, attend_dense
+from trainer.structured import attend_structured
 from trainer.target import Target
 
 
@@ -40,11 +41,12 @@ class Objective:
         num_context = batch.tokens.shape[1]
         device = batch.tokens.device
         context = self.drafter.context(taps, target.rotary(torch.arange(num_context, device=device)[None]))
+        if device.type == "cpu":
+            attend = attend_structured(anchors, self.block_size)
+        else:
+            attend = attend_dense(visible(anchors, num_context, self.block_size))
         hidden = self.drafter(
-            target.embed(blocks.inputs.flatten(1)),
-            target.rotary(blocks.positions.flatten(1)),
-            context,
-            attend_dense(visible(anchors, num_context, self.block_size)),
+            target.embed(blocks.inputs.flatten(1)), target.rotary(blocks.positions.flatten(1)), context, attend
         )
         return score(target, hidden, blocks, self.gamma)
 
