@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from far_side import assert_nobody_lives_below
 
 import dflash_tui
 from dflash_tui.remote.bundle import agent_file, pack
@@ -69,21 +71,31 @@ def test_the_same_source_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.13"])
-def test_it_runs_on_other_pythons(version: str, tmp_path: Path) -> None:
+def test_it_supervises_on_other_pythons(version: str, tmp_path: Path) -> None:
     python = _python(version)
     file = tmp_path / "agent.pyz"
     file.write_bytes(agent_file())
-    ops = [{"op": "hello"}, {"op": "status", "workdir": str(tmp_path), "run_id": "none"}]
-    done = subprocess.run(
-        [python, "-I", "-S", str(file), "serve"],
-        input=json.dumps({"id": 1, "ops": ops}).encode() + b"\n",
-        capture_output=True,
-        timeout=20,
-    )
-    assert done.stderr == b""
-    hello, status = json.loads(done.stdout.splitlines()[-1])["results"]
-    assert hello["python"].startswith(version + ".")
-    assert status["state"] == "absent"
+    where = {"workdir": str(tmp_path / "w"), "run_id": "old-1"}
+
+    def ask(op: str, **words: Any) -> dict[str, Any]:
+        done = subprocess.run(
+            [python, "-I", "-S", str(file), "serve"],
+            input=json.dumps({"id": 1, "ops": [{"op": op, **where, **words}]}).encode() + b"\n",
+            capture_output=True,
+            timeout=20,
+        )
+        assert done.stderr == b""
+        [result] = json.loads(done.stdout.splitlines()[-1])["results"]
+        return dict(result)
+
+    assert ask("hello")["python"].startswith(version + ".")
+    started = ask("launch", attempt=1, record={}, spec={"argv": ["/bin/sleep", "60"]}, config={})
+    assert (started["state"], started["already"]) == ("running", False)
+    found = ask("stop", grace_s=0)
+    while found["state"] == "stopping":
+        found = ask("status")
+    assert found["state"] == "stopped"
+    assert_nobody_lives_below(tmp_path / "w")
 
 
 def _python(version: str) -> str:

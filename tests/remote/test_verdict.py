@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dflash_tui.remote.agent.verdict import end_record, last_words, verdict
+from dflash_tui.remote.agent.verdict import last_words, logged_end, verdict
 
 STOPPED = {"stop_seen": 1.0}
 
@@ -63,5 +63,14 @@ def test_only_an_end_of_this_attempt_counts(tmp_path: Path) -> None:
     file = tmp_path / "log"
     first = b'{"event": "end", "reason": "nan", "exit_code": 1}\n'
     file.write_bytes(first + b'{"step": 1, "note": "end"}\n{"event": "end", broken\n')
-    assert end_record(str(file), 0) == {"event": "end", "reason": "nan", "exit_code": 1}
-    assert end_record(str(file), len(first)) is None
+    assert logged_end(str(file), 0) == ("nan", 1)
+    assert logged_end(str(file), len(first)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event": "end", "reason": 7, "exit_code": "0"}', '["end"]', '{"a":' * 100_000 + '"end"']
+)
+def test_an_end_of_the_wrong_shape_says_nothing(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "log"
+    file.write_text(line + "\n")
+    assert logged_end(str(file), 0) == (None, None)

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 from . import proc
 from .errors import Refused, sentence
 from .folder import RUNS, Attempt, Run, absolute, is_locked, read_json
-from .verdict import end_record, verdict
+from .verdict import logged_end, verdict
 
 OVER = ("finished", "stopped", "interrupted", "failed", "lost")
 ALIVE = ("starting", "running", "stopping", "orphaned")
@@ -100,11 +100,10 @@ def _without_supervisor(attempt: Attempt, state: Dict[str, Any]) -> Dict[str, An
     same_machine = here == state["where"]
     if same_machine and living(attempt, state):
         return {"state": "orphaned", "note": "its supervisor is gone; it can be watched and stopped"}
-    record = end_record(attempt.run.log, state["log_bytes"])
-    if record and isinstance(record.get("exit_code"), int):
-        facts = {"code": record["exit_code"], "signal": None, "log_reason": record.get("reason")}
-        ended, reason = verdict(facts)
-        return {"state": ended, "reason": reason, "code": record["exit_code"], "pid": None}
+    log_reason, code = logged_end(attempt.run.log, state["log_bytes"])
+    if code is not None:
+        ended, reason = verdict({"code": code, "log_reason": log_reason})
+        return {"state": ended, "reason": reason, "code": code, "pid": None}
     if same_machine:
         why = "killed"
     elif here["boot_id"] != state["where"]["boot_id"]:

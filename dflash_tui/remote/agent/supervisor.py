@@ -16,7 +16,7 @@ from . import proc
 from .errors import Refused, sentence
 from .folder import MARK, Attempt
 from .state import living
-from .verdict import end_record, last_words, verdict
+from .verdict import last_words, logged_end, verdict
 
 HEARTBEAT_S = 5.0
 # For what outlives the trainer: long enough to close a file, short enough to free its GPU for the next run.
@@ -89,8 +89,8 @@ class Supervisor:
             self._beat()
             self._pause(0.2)
             left = living(self.attempt, state)
-        record = end_record(self.attempt.run.log, state["log_bytes"]) or {}
-        self._conclude(record.get("exit_code"), note="its supervisor was gone, so only its log says how it ended")
+        _, code = logged_end(self.attempt.run.log, state["log_bytes"])
+        self._conclude(code, note="its supervisor was gone, so only its log says how it ended")
 
     def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
         passed = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
@@ -112,7 +112,7 @@ class Supervisor:
             self._pause(1.0)
             code = child.poll()
             if code is not None:
-                self._killed = self._killed and code == -signal.SIGKILL
+                self._killed = self._killed and code in (-signal.SIGKILL, 128 + signal.SIGKILL)
                 return code
             _reap_strays(child.pid)
             if self._see_stop():
@@ -127,14 +127,15 @@ class Supervisor:
         """Take note of what `stop.json` asks; true for the first request. A later one can only shorten the grace."""
         try:
             request = self.attempt.read("stop.json")
-        except Refused:
-            return False
-        if request is None or request == self._stop:
+            if request is None or request == self._stop:
+                return False
+            self._grace_s = float(request["grace_s"])
+        except (Refused, KeyError, TypeError, ValueError):
+            # Somebody's own file: whatever it holds, it must not end the supervisor.
             return False
         is_first = self._stop is None
         self._stop = request
         self._stop_seen = self._stop_seen or time.time()
-        self._grace_s = float(request["grace_s"])
         kill_at = time.monotonic() + self._grace_s
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
         return is_first
@@ -192,7 +193,7 @@ class Supervisor:
     ) -> None:
         """Write exit.json: the facts, and the verdict on them. `code` as subprocess gives it, None if nobody knows."""
         number = -code if code is not None and code < 0 else {137: 9, 143: 15}.get(code or 0)
-        record = end_record(self.attempt.run.log, self._state["log_bytes"]) or {}
+        log_reason, log_code = logged_end(self.attempt.run.log, self._state["log_bytes"])
         facts: Dict[str, Any] = {
             "code": code if code is None or code >= 0 else None,
             "signal": number,
@@ -200,8 +201,8 @@ class Supervisor:
             "killed": self._killed,
             "oom_kills": oom_kills,
             "leftovers": leftovers,
-            "log_reason": str(record.get("reason", ""))[:40],
-            "log_code": record.get("exit_code") if isinstance(record.get("exit_code"), int) else None,
+            "log_reason": log_reason,
+            "log_code": log_code,
             "said": last_words(self.attempt.file("output.log")),
             "note": note,
         }

@@ -70,17 +70,19 @@ def last_words(path: str) -> str:
     return lines[-1].decode("utf-8", "replace")[:200] if lines else ""
 
 
-def end_record(path: str, since: int) -> Optional[Dict[str, Any]]:
-    """The trainer's last `end` record that was logged after byte `since`."""
+def logged_end(path: str, since: int) -> Tuple[Optional[str], Optional[int]]:
+    """Reason and exit code of the trainer's last `end` record that was logged after byte `since`."""
     for line in reversed(_tail(path, since)):
-        if b'"end"' in line:
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(record, dict) and record.get("event") == "end":
-                return record
-    return None
+        if b'"end"' not in line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and record.get("event") == "end":
+            reason, code = record.get("reason"), record.get("exit_code")
+            return reason[:40] if isinstance(reason, str) else None, code if isinstance(code, int) else None
+    return None, None
 
 
 def _tail(path: str, since: int) -> List[bytes]:
