@@ -152,5 +152,6 @@ class Window:
         if self.kind == "last":
             return f"last {self.n:,} rows"
         if self.kind == "range":
-            return f"steps {self.first:,}..{self.last:,}"
+            is_open = self.last is not None and self.last >= 2**62
+            return f"steps {self.first:,} and later" if is_open else f"steps {self.first:,}..{self.last:,}"
         return "whole run"

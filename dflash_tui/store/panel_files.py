@@ -108,7 +108,7 @@ def _load(name: str, file: Path) -> Panel:
         why = f"{visible(str(file))}: not UTF-8 at byte {e.start}; save it as UTF-8"
     except OSError as e:
         why = f"{visible(str(file))}: cannot be read: {e.strerror}"
-    return Panel(name, file, "", name, broken=why)
+    return Panel(name, file, "", name, help=why, broken=why)
 
 
 def _sql_files(folder: Path) -> list[Path]:
@@ -152,13 +152,13 @@ def _header(text: str) -> Iterator[tuple[int, str]]:
 
 def _read_key(line: str, match: re.Match[str] | None) -> tuple[str, Any]:
     if match is None:
-        raise ValueError(f"{visible(line)!r} is no 'key: value', and the keys have begun above it")
+        raise ValueError(f"{line!r} is no 'key: value', and the keys have begun above it")
     key, text = match[1], (match[2] or "").strip()
     if key not in _READERS:
         raise ValueError(f"unknown key {key!r}: {did_you_mean(key, _READERS)}")
     if not text:
         raise ValueError(f"{key!r} has no value")
-    return key, _READERS[key](visible(text))
+    return key, _READERS[key](text)
 
 
 def _read_chart(text: str) -> tuple[str, dict[str, str]]:
@@ -190,7 +190,7 @@ def _read_order(text: str) -> int:
 
 def _read_units(text: str) -> tuple[str, ...]:
     units = [unit.strip() for unit in text.split(",")]
-    return tuple("" if unit == "-" else unit for unit in units)
+    return tuple("" if unit == "-" else visible(unit) for unit in units)
 
 
 def _read_requires(text: str) -> tuple[Requirement, ...]:
@@ -225,10 +225,10 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "title": str,
+    "title": visible,
     "chart": _read_chart,
     "order": _read_order,
-    "unit": str,
+    "unit": visible,
     "units": _read_units,
     "scale": _one_of("linear", "log"),
     "better": _one_of("lower", "higher"),

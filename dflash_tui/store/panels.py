@@ -9,10 +9,12 @@ name these parameters and no others; each statement gets the ones that it names:
     $width                   steps a bucket, so that `step // $width` makes $buckets buckets at most. Their limits stay
                              where they are while a run grows, so a live chart moves only at its end
     $last_n                  N of --last N, else null: write coalesce($last_n, 2000)
-    $recent                  no row of the newest 3,000 (or N) in the window has a lower step: what keeps "the newest
-                             2,000 rows" from reading a million
+    $recent                  none of the newest 3,000 (or N) rows with a step in the window has a lower one: it keeps
+                             `order by ... limit` from sorting a million rows
     $a_first ... $b_last     first and last steps of the two stretches that are compared; null: the panel's own
     $length_edges            [1500, 3000], the limits of the length buckets (config.toml)
+
+A column named `nonfinite` counts the values that a row leaves out; the headline then ends with their sum.
 
 Nothing here draws, formats for a person, or writes: all panels of a report see one read-only snapshot.
 """
@@ -30,7 +32,7 @@ from dflash_tui.store.base import PanelResult, ResolvedWindow
 from dflash_tui.store.missing import Scope, never_logged, no_rows, nothing_matched
 from dflash_tui.store.panel_files import Panel, load_panels
 from dflash_tui.store.panel_sql import PanelError, Selected, Statement, place, select, statements
-from dflash_tui.text import did_you_mean, number, visible
+from dflash_tui.text import did_you_mean, number
 
 _NUM_RECENT = 3000
 
@@ -79,7 +81,7 @@ def run_panels(
     known = [panel.name for panel in panels]
     for name in names or ():
         if name not in known:
-            raise UsageError(f"no panel named {visible(name)!r}: {did_you_mean(name, known)}")
+            raise UsageError(f"no panel named {name!r}: {did_you_mean(name, known)}")
     report = _Report(cursor, run_id, window, max(1, buckets), length_edges, stretches)
     cursor.execute("begin transaction read only")
     try:
@@ -140,7 +142,7 @@ class _Report:
         _check_columns(panel, body, found.columns)
         if not _has_something(panel, found):
             return _result(panel, "empty", why=nothing_matched(self._cursor, self._run_id, panel, scope))
-        return _result(panel, "rows", headline=headline, found=found)
+        return _result(panel, "rows", headline=_with_nonfinite(headline, found), found=found)
 
     @cached_property
     def _whole(self) -> ResolvedWindow:
@@ -173,11 +175,14 @@ class _Report:
         return select(self._cursor, panel, statement, params)
 
     def _recent(self, scope: Scope) -> int | None:
-        key = (scope.first, scope.last)
-        if key not in self._recents:
-            params = {"run": self._run_id, "first": scope.first, "last": scope.last, "n": self._window.n or _NUM_RECENT}
-            self._recents[key] = self._cursor.execute(_NEWEST, params).fetchall()[0][1]
-        return self._recents[key]
+        # Rows without a step may be among the newest, but no bound on steps leaves those out.
+        first, last, n = scope.rows.first, scope.rows.last, self._window.n or _NUM_RECENT
+        if (first, last) not in self._recents:
+            params = {"run": self._run_id, "first": first, "last": last, "n": n}
+            # Sorting a few rows without a bound costs less than finding it.
+            is_short = first is None or scope.rows.n < 4 * n
+            self._recents[first, last] = first if is_short else self._cursor.execute(_NEWEST, params).fetchall()[0][1]
+        return self._recents[first, last]
 
 
 def _width(scope: Scope, buckets: int) -> int:
@@ -196,6 +201,14 @@ def _headline(panel: Panel, statement: Statement, found: Selected) -> str | None
         raise PanelError(f"{place(panel, statement.line)}: a headline is one cell, its SELECT gives {size}")
     value = found.rows[0][0] if found.rows else None
     return None if value is None else str(_finite(value))
+
+
+def _with_nonfinite(headline: str | None, found: Selected) -> str | None:
+    if "nonfinite" not in found.columns:
+        return headline
+    at = found.columns.index("nonfinite")
+    num = sum(row[at] for row in found.rows if isinstance(row[at], int))
+    return " · ".join(filter(None, (headline, f"{num:,} non-finite" if num else None))) or None
 
 
 def _check_columns(panel: Panel, statement: Statement, columns: list[str]) -> None:

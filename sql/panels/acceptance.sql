@@ -6,7 +6,7 @@
 -- chart: line x=step y=tau_linear_macro y2=lookup_tau_macro
 -- order: 10
 -- unit: tokens
--- units: step, tokens, tokens, tokens, tokens, -, evaluations
+-- units: step, tokens, tokens, tokens, tokens, -, evaluations, evaluations
 -- better: higher
 -- requires: evals.tau_linear_macro
 -- window: run
@@ -17,8 +17,7 @@ with figures as (
 )
 select concat_ws(' · ', format('tau {:.4g}', arg_max(tau, place) filter (isfinite(tau))),
   format('lookup {:.4g}', arg_max(lookup, place) filter (isfinite(lookup))),
-  format('lossless {:.4g}', arg_max(lossless, place) filter (isfinite(lossless))),
-  if(count_if(not isfinite(tau)) > 0, format('{:,} non-finite', count_if(not isfinite(tau))), null))
+  format('lossless {:.4g}', arg_max(lossless, place) filter (isfinite(lossless))))
 from figures;
 
 with seen as (
@@ -30,5 +29,5 @@ with seen as (
   where run = $run and coalesce(step between $first and $last, $first is null) and tau_linear_macro is not null
 )
 select min(step) as step, avg(tau) as tau_linear_macro, min(tau) as min, max(tau) as max,
-  avg(lookup) as lookup_tau_macro, min(lossless) as lossless, count(*) as n
+  avg(lookup) as lookup_tau_macro, min(lossless) as lossless, count(*) as n, count(*) - count(tau) as nonfinite
 from seen group by nth * least($buckets, num_evals) // num_evals order by min(nth);

@@ -4,25 +4,24 @@
 -- title: batch
 -- chart: spark x=step y=avg_batch_size,avg_seq_len
 -- order: 90
--- units: step, sequences, sequences, sequences, tokens, tokens, tokens, rows
+-- units: step, sequences, sequences, sequences, tokens, tokens, tokens, rows, rows
 -- requires: avg_batch_size | avg_seq_len
 with recent as (
-  select if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l,
-    coalesce(not isfinite(avg_batch_size), false) or coalesce(not isfinite(avg_seq_len), false) as is_bad
+  select if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l
   from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 3000)
 )
 select concat_ws(' · ', format('size {:.4g} ({:.4g}-{:.4g})', avg(b), min(b), max(b)),
-  format('length {:,.0f} ({:,.0f}-{:,.0f})', avg(l), min(l), max(l)), format('last {:,} rows', count(*)),
-  if(count_if(is_bad) > 0, format('{:,} non-finite', count_if(is_bad)), null))
+  format('length {:,.0f} ({:,.0f}-{:,.0f})', avg(l), min(l), max(l)), format('last {:,} rows', count(*)))
 from recent;
 
 with seen as (
-  select step, step // $width as bucket, if(isfinite(avg_batch_size), avg_batch_size, null) as b,
-    if(isfinite(avg_seq_len), avg_seq_len, null) as l
+  select step, step // $width as bucket, avg_batch_size, avg_seq_len,
+    if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l
   from steps
   where run = $run and step between $first and $last and (avg_batch_size is not null or avg_seq_len is not null)
 )
 select min(step) as step, avg(b) as avg_batch_size, min(b) as batch_min, max(b) as batch_max,
-  avg(l) as avg_seq_len, min(l) as length_min, max(l) as length_max, count(*) as n
+  avg(l) as avg_seq_len, min(l) as length_min, max(l) as length_max, count(*) as n,
+  count(avg_batch_size) - count(b) + count(avg_seq_len) - count(l) as nonfinite
 from seen group by bucket order by step;

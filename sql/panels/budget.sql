@@ -39,5 +39,6 @@ from pace, (values
     'neither tokens nor avg_batch_size and avg_seq_len have a value'),
   ('tokens_total', total, 'tokens', null, 'tokens_per_step has no value'),
   ('steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),
-  ('eta_s', if(total_steps < last_step, 0, total_steps - last_step) / per_sec, 's', null, 'total_steps or steps_per_sec is unknown')
+  ('eta_s', if(total_steps < last_step, 0, total_steps - last_step) / per_sec, 's', null,
+    'total_steps or steps_per_sec is unknown')
 ) f(figure, value, unit, how, why);

@@ -158,8 +158,8 @@ figures(pos, metric, stat, value, n, keys, rows, logged, how, why, scope) as (
       when pairs = 0 then 'a row with time has no neighbour' else 'time does not advance' end, null
   from pace
   union all
-  select 91, 'eta_s', null, if(total_steps < last_step, 0, total_steps - last_step) / per_sec, null, ['step'], null, null,
-    format('seconds to step {:,}', total_steps),
+  select 91, 'eta_s', null, if(total_steps < last_step, 0, total_steps - last_step) / per_sec, null, ['step'], null,
+    null, format('seconds to step {:,}', total_steps),
     if(total_steps is null, 'total_steps is unknown: no start event says it', 'steps.per_sec has no value'), null
   from pace
 )

@@ -1,32 +1,32 @@
 -- Gradient norm before clipping, by bucket of steps: the median, and the band that holds the middle 80 %, over the rows
 -- with grad_norm > 0. `min` and `max` keep every spike. A norm is sick or normal only beside another run's.
--- The headline is of all rows in view. Percentiles interpolate linearly (type 7).
+-- The headline is of the newest 2,000 rows in view (or N, by --last N). Percentiles interpolate linearly (type 7).
 --
 -- title: gradient norm
 -- chart: band x=step y=p50 low=p10 high=p90
 -- order: 50
 -- scale: log
--- units: step, -, -, -, -, -, rows
+-- units: step, -, -, -, -, -, rows, rows
 -- requires: grad_norm
-with seen as (
-  select if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y, grad_norm
-  from steps where run = $run and step between $first and $last
+with recent as (
+  select if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
+  from steps where run = $run and step between $first and $last and step >= $recent
+  order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 figures as (
-  select quantile_cont(y, [0.5, 0.95]) as p, max(y) as most, count(y) as n,
-    count_if(not isfinite(grad_norm)) as nonfinite
-  from seen
+  select quantile_cont(y, [0.5, 0.95]) as p, max(y) as most, count(y) as n, count(*) as rows from recent
 )
 select concat_ws(' · ', format('p50 {:.4g}', p[1]), format('p95 {:.4g}', p[2]), format('max {:.4g}', most),
-  format('{:,} rows > 0', n), if(nonfinite > 0, format('{:,} non-finite', nonfinite), null))
+  format('{:,} of the last {:,} rows > 0', n, rows))
 from figures;
 
 with seen as (
-  select step, step // $width as bucket, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
+  select step, step // $width as bucket, grad_norm, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
   from steps where run = $run and step between $first and $last and grad_norm is not null
 ),
 bands as (
-  select min(step) as step, quantile_cont(y, [0.1, 0.5, 0.9]) as p, min(y) as least, max(y) as most, count(y) as n
+  select min(step) as step, quantile_cont(y, [0.1, 0.5, 0.9]) as p, min(y) as least, max(y) as most, count(y) as n,
+    count_if(not isfinite(grad_norm)) as nonfinite
   from seen group by bucket
 )
-select step, p[1] as p10, p[2] as p50, p[3] as p90, least as min, most as max, n from bands order by step;
+select step, p[1] as p10, p[2] as p50, p[3] as p90, least as min, most as max, n, nonfinite from bands order by step;

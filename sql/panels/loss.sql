@@ -6,21 +6,17 @@
 -- chart: band x=step y=p50 low=p10 high=p90
 -- order: 20
 -- unit: nats
--- units: step, nats, nats, nats, nats, nats, rows
+-- units: step, nats, nats, nats, nats, nats, rows, rows
 -- better: lower
 -- requires: loss
 with recent as (
-  select loss, if(isfinite(loss), loss, null) as y
+  select if(isfinite(loss), loss, null) as y
   from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
-figures as (
-  select quantile_cont(y, [0.1, 0.5, 0.9]) as p, avg(y) as mean, count(*) as rows, count(loss) - count(y) as nonfinite
-  from recent
-)
+figures as (select quantile_cont(y, [0.1, 0.5, 0.9]) as p, avg(y) as mean, count(*) as rows from recent)
 select concat_ws(' · ', format('p50 {:.4g}', p[2]), format('p10-p90 {:.4g}-{:.4g}', p[1], p[3]),
-  format('mean {:.4g}', mean), format('last {:,} rows', rows),
-  if(nonfinite > 0, format('{:,} non-finite', nonfinite), null))
+  format('mean {:.4g}', mean), format('last {:,} rows', rows))
 from figures;
 
 with seen as (
@@ -28,7 +24,8 @@ with seen as (
   from steps where run = $run and step between $first and $last and loss is not null
 ),
 bands as (
-  select min(step) as step, quantile_cont(y, [0.1, 0.5, 0.9]) as p, min(y) as least, max(y) as most, count(y) as n
+  select min(step) as step, quantile_cont(y, [0.1, 0.5, 0.9]) as p, min(y) as least, max(y) as most, count(y) as n,
+    count(*) - count(y) as nonfinite
   from seen group by bucket
 )
-select step, p[1] as p10, p[2] as p50, p[3] as p90, least as min, most as max, n from bands order by step;
+select step, p[1] as p10, p[2] as p50, p[3] as p90, least as min, most as max, n, nonfinite from bands order by step;

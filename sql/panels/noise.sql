@@ -3,18 +3,15 @@
 -- title: noise
 -- chart: line x=step y=mean low=min high=max
 -- order: 70
--- units: step, -, -, -, rows
+-- units: step, -, -, -, rows, rows
 -- requires: noise_std
-select concat_ws(' · ', format('first {:.4g}', arg_min(noise_std, place) filter (isfinite(noise_std))),
-  format('now {:.4g}', arg_max(noise_std, place) filter (isfinite(noise_std))),
-  if(count_if(not isfinite(noise_std)) > 0, format('{:,} non-finite', count_if(not isfinite(noise_std))), null))
-from (
-  select noise_std, generation * 1_000_000_000_000 + line_no as place
-  from steps where run = $run and step between $first and $last);
+select format('now {:.4g}', noise_std) from steps
+where run = $run and step between $first and $last and step >= $recent and isfinite(noise_std)
+order by generation desc, line_no desc limit 1;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(noise_std), noise_std, null) as y
   from steps where run = $run and step between $first and $last and noise_std is not null
 )
-select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n
+select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
 from seen group by bucket order by step;

@@ -5,21 +5,19 @@
 -- chart: line x=step y=mean low=min high=max
 -- order: 40
 -- unit: slots
--- units: step, slots, slots, slots, rows
+-- units: step, slots, slots, slots, rows, rows
 -- better: higher
 -- requires: ddtree_streak8
 with recent as (
-  select ddtree_streak8 as x from steps
-  where run = $run and step between $first and $last and step >= $recent
+  select ddtree_streak8 as x from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 )
-select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} rows', count(*)),
-  if(count_if(not isfinite(x)) > 0, format('{:,} non-finite', count_if(not isfinite(x))), null))
+select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} rows', count(*)))
 from recent;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(ddtree_streak8), ddtree_streak8, null) as y
   from steps where run = $run and step between $first and $last and ddtree_streak8 is not null
 )
-select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n
+select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
 from seen group by bucket order by step;

@@ -118,6 +118,13 @@ def test_no_rows_in_this_window_says_which_steps_there_are(store: Database, trou
         assert panel.why == "no rows in steps 7,000..8,000 of this run: it has steps 1..6,000"
 
 
+def test_a_window_without_an_end_reads_as_one(store: Database, troubled_log: Path) -> None:
+    store.ingest("run", troubled_log)
+    panel = one(store, "loss", window=Window.between(7_000, 2**62))
+    assert panel.why == "no rows in steps 7,000 and later of this run: it has steps 1..6,000"
+    assert one(store, "loss", window=Window.between(5_001, 2**62)).rows[0][0] == 5_001
+
+
 def test_a_filter_that_matched_nothing_says_of_how_many(store: Database, tmp_path: Path) -> None:
     ingest(store, tmp_path, [{"step": s, "grad_norm": 0.0} for s in range(1, 9)])
     assert one(store, "grad_norm").why == "the panel's filter matched 0 of 8 rows (whole run)"
@@ -173,12 +180,15 @@ def test_more_evaluations_than_room_are_joined_with_their_extremes(store: Databa
 def test_first_step_and_evaluation_do_not_bend_throughput(store: Database, data: Path) -> None:
     store.ingest("run", data / "cases" / "case37_warmup_throughput.jsonl")
     # The evaluation's row is no train row: 101 are left of the file's 102.
-    assert one(store, "throughput").headline == "steady 26,146 · std 4.02 · 100 of 101 rows · mean of all rows 25,895"
+    assert (
+        one(store, "throughput").headline
+        == "steady 26,146 · std 4.02 · 100 of the last 101 rows · mean of all 101: 25,895"
+    )
 
 
 def test_a_constant_speed_is_steady(store: Database, tmp_path: Path) -> None:
     ingest(store, tmp_path, [{"step": s, "tok_per_sec": 50.0} for s in range(1, 9)])
-    assert one(store, "throughput").headline == "steady 50 · std 0 · 8 of 8 rows · mean of all rows 50"
+    assert one(store, "throughput").headline == "steady 50 · std 0 · 8 of the last 8 rows · mean of all 8: 50"
 
 
 def test_headlines_count_non_finite_values(store: Database, tmp_path: Path) -> None:
@@ -199,7 +209,7 @@ def test_headlines_count_non_finite_values(store: Database, tmp_path: Path) -> N
 
 def test_loss_headline_when_the_newest_rows_are_all_nan(store: Database, tmp_path: Path) -> None:
     ingest(store, tmp_path, [{"step": s, "loss": 1.0 if s < 100 else math.nan} for s in range(1, 2_200)])
-    assert one(store, "loss").headline == "last 2,000 rows · 2,000 non-finite"
+    assert one(store, "loss").headline == "last 2,000 rows · 2,100 non-finite"
 
 
 BROKEN = {
@@ -208,6 +218,7 @@ BROKEN = {
     "select 'head'\n;\n\nselect step,\n nope from steps": 'mine.sql:6: Referenced column "nope" not found',
     "select 1; select 2; select 3": "a panel has one SELECT, or two",
     "": "a panel has one SELECT, or two",
+    "connect 'md:'": "mine.sql:2: ",
     "delete from steps": "mine.sql:2: only SELECT is allowed",
     "select 1;\nwith d as (delete from runs returning run) select * from d": "mine.sql:3: only SELECT is allowed",
     "select *\nfrom read_csv('/etc/passwd')": "mine.sql:3: ",
