@@ -68,7 +68,9 @@ def test_only_an_end_of_this_attempt_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"event": "end", "reason": 7, "exit_code": "0"}', '["end"]', '{"a":' * 100_000 + '"end"']
+    "line",
+    ['{"event": "end", "reason": 7, "exit_code": "0"}', '["end"]', "[" * 30_000 + '"end"'],
+    ids=["wrong types", "no object", "too deep"],
 )
 def test_an_end_of_the_wrong_shape_says_nothing(tmp_path: Path, line: str) -> None:
     file = tmp_path / "log"
