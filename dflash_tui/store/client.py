@@ -14,10 +14,11 @@ import msgspec
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.store import wire
 from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, Row, RunDetail
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.lock import holder
-from dflash_tui.store.wire import SILENT_S, Head, QueryHead, Request, raised, unpack
+from dflash_tui.store.wire import SILENT_S, Head, QueryHead, raised, unpack
 
 _CONNECT_TIMEOUT_S = 2.0
 T = TypeVar("T")
@@ -44,7 +45,7 @@ class StoreClient:
     """Ask whoever owns the store now. OwnerGoneError when nobody listens."""
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
-        exchange = Exchange("query", {"sql": sql, "params": params or {}, "timeout_s": timeout_s})
+        exchange = Exchange(wire.Query(sql, params or {}, timeout_s))
         try:
             head = unpack(exchange.blob(), QueryHead)
         except BaseException:
@@ -53,35 +54,34 @@ class StoreClient:
         return Answer(head.columns, head.types, _batches(exchange), exchange.close)
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
-        args = {"run_id": run_id, "names": names, "window": window, "buckets": buckets}
-        return self._ask("panel", args, list[PanelResult])
+        return self._ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
-        return self._ask("window", {"run_id": run_id, "window": window}, ResolvedWindow)
+        return self._ask(wire.Resolve(run_id, window), ResolvedWindow)
 
     def runs(self) -> list[Run]:
-        return self._ask("runs", {}, list[Run])
+        return self._ask(wire.Runs(), list[Run])
 
     def find(self, name: str) -> tuple[Run, str | None]:
         return pick_run(self.runs(), name)
 
     def detail(self, run_id: str) -> RunDetail:
-        return self._ask("detail", {"run_id": run_id}, RunDetail)
+        return self._ask(wire.Detail(run_id), RunDetail)
 
     def register_run(self, record: RunRecord) -> None:
-        self._ask("register_run", {"record": record}, type(None))
+        self._ask(wire.RegisterRun(record), type(None))
 
     def event(self, run_id: str, event: RunEvent) -> None:
-        self._ask("event", {"run_id": run_id, "event": event}, type(None))
+        self._ask(wire.Event(run_id, event), type(None))
 
     def ingest(self, run_id: str, file: Path) -> IngestSummary:
-        return self._ask("ingest", {"run_id": run_id, "file": str(file.absolute())}, IngestSummary)
+        return self._ask(wire.Ingest(run_id, str(file.absolute())), IngestSummary)
 
     def snapshot(self, path: Path) -> None:
-        self._ask("snapshot", {"path": str(path.absolute())}, type(None))
+        self._ask(wire.Snapshot(str(path.absolute())), type(None))
 
     def refresh(self, run_id: str | None) -> None:
-        self._ask("refresh", {"run_id": run_id}, type(None))
+        self._ask(wire.Refresh(run_id), type(None))
 
     def close(self) -> None:
         pass
@@ -94,8 +94,8 @@ class StoreClient:
     ) -> None:
         self.close()
 
-    def _ask(self, op: str, args: dict[str, Any], kind: type[T]) -> T:
-        exchange = Exchange(op, args)
+    def _ask(self, request: wire.Request, kind: type[T]) -> T:
+        exchange = Exchange(request)
         try:
             return unpack(exchange.blob(), kind)
         finally:
@@ -105,7 +105,7 @@ class StoreClient:
 class Exchange:
     """One request and its answers."""
 
-    def __init__(self, op: str, args: dict[str, Any]) -> None:
+    def __init__(self, request: wire.Request) -> None:
         self.has_more = True
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -113,7 +113,7 @@ class Exchange:
             self._socket.connect(str(paths.socket_file()))
             self._socket.settimeout(SILENT_S)
             self._file = self._socket.makefile("rb")
-            self._socket.sendall(msgspec.json.encode(Request(op, args)) + b"\n")
+            self._socket.sendall(wire.encode_request(request))
         except TimeoutError as e:
             self._socket.close()
             raise _unresponsive() from e
@@ -149,7 +149,8 @@ class Exchange:
 
 def _batches(exchange: Exchange) -> Iterator[list[Row]]:
     while exchange.has_more:
-        yield unpack(exchange.blob(), list[tuple[Any, ...]])
+        if rows := unpack(exchange.blob(), list[tuple[Any, ...]]):
+            yield rows
 
 
 def _unresponsive() -> StoreBusyError:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from weakref import WeakSet
 
 import duckdb
 
@@ -21,7 +22,7 @@ from dflash_tui.store import ledger
 from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, RunDetail, StoreOptions
 from dflash_tui.store.copying import copy_log
 from dflash_tui.store.find import pick_run
-from dflash_tui.store.guard import LOCKED_DOWN
+from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
@@ -42,6 +43,7 @@ class Database:
         self._options = options or StoreOptions()
         self._writing = threading.Lock()
         self._opening = threading.Lock()
+        self._running: WeakSet[RunningQuery] = WeakSet()
         self._is_closed = False
         self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
         try:
@@ -77,16 +79,25 @@ class Database:
             return self._db.cursor()
 
     @contextmanager
+    def _told(self) -> Iterator[None]:
+        """DuckDB's errors as ours: a full disk, a file that broke under us."""
+        try:
+            yield
+        except duckdb.Error as e:
+            raise DflashError(f"{self.path}: {query_error(e)}") from e
+
+    @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._cursor()
         try:
-            yield cursor
+            with self._told():
+                yield cursor
         finally:
             cursor.close()
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._writing:
+        with self._writing, self._told():
             self._write_db.execute("begin")
             try:
                 yield self._write_db
@@ -97,7 +108,14 @@ class Database:
 
     def running_query(self) -> RunningQuery:
         """A query that can be cancelled before its answer is there."""
-        return RunningQuery(self._cursor(), self._tables)
+        query = RunningQuery(self._cursor(), self._tables)
+        self._running.add(query)
+        return query
+
+    @property
+    def num_running(self) -> int:
+        """Queries that hold a cursor now."""
+        return sum(query.is_open for query in self._running)
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         return self.running_query().start(sql, params, timeout_s)
@@ -148,7 +166,7 @@ class Database:
 
     def take_in(self, run_id: str) -> IngestSummary:
         """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""
-        with self._writing:
+        with self._writing, self._told():
             self._need(self._write_db, run_id)
             return self._intake.take_in(run_id)
 
@@ -173,7 +191,7 @@ class Database:
         return self.take_in(run_id)
 
     def snapshot(self, path: Path) -> None:
-        with self._writing:
+        with self._writing, self._told():
             self._write_db.execute("checkpoint")
             # A child copies: this process must not open the file, see above.
             copied = subprocess.run(

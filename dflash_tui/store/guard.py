@@ -59,6 +59,7 @@ def check(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> C
     """`sql` if it may run over `tables`; else QueryError says in one line why not, and where."""
     try:
         statements = db.extract_statements(sql)
+        kinds = [statement.type for statement in statements]
     except duckdb.Error as e:
         raise query_error(e) from e
     except ValueError as e:
@@ -67,7 +68,7 @@ def check(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> C
     if len(statements) != 1:
         what = "is no statement" if not statements else f"are {len(statements)} statements"
         raise QueryError(f"a query is one SELECT; here {what}")
-    kind = statements[0].type
+    [kind] = kinds
     offset = 0
     if kind == duckdb.StatementType.EXPLAIN:
         found = _EXPLAIN.match(sql)
@@ -165,15 +166,18 @@ def _check_function(node: dict[str, Any], offset: int) -> None:
 
 
 def query_error(error: duckdb.Error) -> QueryError:
-    """DuckDB's error as one line, with the column in the text (from 1) where it names one."""
+    """DuckDB's error as one line, with the column in the text (from 1) and the nearest name where it tells them."""
     text = str(error)
     begin = text.find("{")
     try:
         told = json.loads(text[begin:]) if begin >= 0 else {}
     except ValueError:
         told = {}
-    message = told.get("exception_message", text)
-    lines = [line.strip() for line in str(message).splitlines() if line.strip()]
+    lines = str(told.get("exception_message", text)).splitlines()
+    message = " ".join(line.strip() for line in lines if line.strip())
+    if told.get("error_subtype") == "COLUMN_NOT_FOUND" and "candidates" in told:
+        name, candidates = str(told.get("name")), str(told["candidates"]).split(",")
+        message = f"there is no column {name!r} here; {did_you_mean(name, candidates)}"
     place = told.get("position")
     column = int(place) + 1 if isinstance(place, str) and place.isdecimal() else None
-    return QueryError(visible(" ".join(lines) or "the query failed"), column)
+    return QueryError(visible(message) or "the query failed", column)

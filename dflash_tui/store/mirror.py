@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -49,8 +50,9 @@ class Mirror:
         self.folder = paths.mirrors_dir() / run_id
 
     def write_record(self, record: RunRecord) -> None:
-        self._make(self.folder)
-        self._replace(self.folder / "run.json", msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+        with self._writing(self.folder / "run.json") as file:
+            _replace(file, text)
 
     def read_record(self) -> RunRecord | None:
         """What is known of the run; None if nobody registered it, DflashError if the file cannot be read."""
@@ -63,12 +65,11 @@ class Mirror:
             raise DflashError(f"{file}: is no record of a run ({e}); write it again, or remove the folder") from e
 
     def append_event(self, event: RunEvent) -> None:
-        self._make(self.folder)
-        with (self.folder / "events.jsonl").open("ab+") as file:
+        with self._writing(self.folder / "events.jsonl") as file, file.open("ab+") as events:
             # A crash may have left half a line: it must not swallow this one.
-            size = file.seek(0, os.SEEK_END)
-            torn = size > 0 and os.pread(file.fileno(), 1, size - 1) != b"\n"
-            file.write(b"\n" * torn + msgspec.json.encode(event) + b"\n")
+            size = events.seek(0, os.SEEK_END)
+            torn = size > 0 and os.pread(events.fileno(), 1, size - 1) != b"\n"
+            events.write(b"\n" * torn + msgspec.json.encode(event) + b"\n")
 
     def events(self) -> Iterator[RunEvent]:
         """The events, oldest first. A torn line is passed over: what it told is in the next one."""
@@ -119,17 +120,17 @@ class Mirror:
     def append(self, stream: str, data: bytes, cursor: Cursor) -> None:
         """Add what was read; `cursor` says where the far file stands after it. DflashError when that does not fit."""
         file = self.path(stream)
-        self._make(file.parent)
         size = self.size(stream)
         if cursor.offset != size + len(data):
             raise DflashError(
                 f"{file}: holds {size} bytes, so {len(data)} more cannot end at {cursor.offset}; read it again"
             )
-        if cursor.inode != self._read_inode(file):
-            # Before the bytes: after a crash between the two, no byte is claimed for the wrong file.
-            self._replace(_inode_file(file), str(cursor.inode or "").encode())
-        with file.open("ab") as copy:
-            copy.write(data)
+        with self._writing(file):
+            if cursor.inode != self._read_inode(file):
+                # Before the bytes: after a crash between the two, no byte is claimed for the wrong file.
+                _replace(_inode_file(file), str(cursor.inode or "").encode())
+            with file.open("ab") as copy:
+                copy.write(data)
 
     def start_generation(self, stream: str, reason: str) -> int:
         """Set the copy aside and begin a fresh one. Returns the number of the generation that begins."""
@@ -139,16 +140,23 @@ class Mirror:
             return number
         said = f"{stream} was {reason}: generation {number + 1} begins"
         self.append_event(RunEvent(time.time(), "note", text=said))
-        file.rename(file.with_name(f"{file.stem}.{number}{file.suffix}"))
+        with self._writing(file):
+            file.rename(file.with_name(f"{file.stem}.{number}{file.suffix}"))
         return number + 1
 
     def generation(self, stream: str) -> int:
         """The number of the newest generation, from 1."""
         return 1 + max((number for number, _ in self.older(stream)), default=0)
 
-    def _make(self, folder: Path) -> None:
+    @contextmanager
+    def _writing(self, file: Path) -> Iterator[Path]:
+        """`file`, its folder made; DflashError when the machine cannot take it."""
         paths.private_dir(paths.mirrors_dir())
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            yield file
+        except OSError as e:
+            raise DflashError(f"{file}: cannot be written ({e.strerror}); make room there and go on") from e
 
     def _read_inode(self, file: Path) -> int | None:
         try:
@@ -157,10 +165,11 @@ class Mirror:
             return None
         return int(text) if text.isdecimal() else None
 
-    def _replace(self, file: Path, data: bytes) -> None:
-        part = file.with_name(f".{file.name}.part")
-        part.write_bytes(data)
-        part.replace(file)
+
+def _replace(file: Path, data: bytes) -> None:
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(data)
+    part.replace(file)
 
 
 def _inode_file(file: Path) -> Path:

@@ -17,11 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import msgspec
-
 from dflash_tui import paths
-from dflash_tui.errors import DflashError, UsageError
-from dflash_tui.runs import RunEvent, RunRecord, Window
+from dflash_tui.errors import DflashError
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.database import Database
 from dflash_tui.store.lock import StoreLock
@@ -30,8 +27,21 @@ from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.wire import (
     ALIVE_EVERY_S,
     MAX_REQUEST_BYTES,
+    AnyRequest,
+    Detail,
+    Event,
+    Ingest,
+    Panels,
+    Query,
     QueryHead,
-    Request,
+    Refresh,
+    RegisterRun,
+    Resolve,
+    Runs,
+    Snapshot,
+    Wait,
+    decode_request,
+    encode_request,
     frame,
     pack,
     problem_frame,
@@ -116,25 +126,23 @@ class _Conversation:
 
     async def answer(self, line: bytes) -> None:
         try:
-            request = msgspec.json.decode(line, type=Request)
-            if request.op == "query":
-                await self._answer_query(**request.args)
-            elif request.op == "wait":
-                await self._wait_for_the_end()
-            else:
-                work = _work(self._owner.database, request)
-                await self._send(frame(pack(await self._wait(work))))
+            match decode_request(line):
+                case Query() as asked:
+                    await self._answer_query(asked)
+                case Wait():
+                    await self._wait_for_the_end()
+                case other:
+                    work = _work(self._owner.database, other)
+                    await self._send(frame(pack(await self._wait(work))))
         except DflashError as e:
             await self._send(problem_frame(e))
-        except (msgspec.MsgspecError, TypeError, KeyError) as e:
-            await self._send(problem_frame(UsageError(f"the store's owner does not understand this request: {e}")))
         finally:
             self._gone.cancel()
 
-    async def _answer_query(self, sql: str, params: dict[str, Any], timeout_s: float | None) -> None:
+    async def _answer_query(self, asked: Query) -> None:
         query = self._owner.database.running_query()
         try:
-            answer = await self._wait(partial(query.start, sql, params, timeout_s), query)
+            answer = await self._wait(partial(query.start, asked.sql, asked.params, asked.timeout_s), query)
             await self._send(frame(pack(QueryHead(answer.columns, answer.types)), has_more=True))
             batches = answer.batches()
             while (blob := await self._wait(lambda: _packed(next(batches, None)), query)) is not None:
@@ -178,31 +186,29 @@ def _packed(batch: list[Any] | None) -> bytes | None:
     return None if batch is None else pack(batch)
 
 
-def _work(database: Database, request: Request) -> Callable[[], Any]:
-    """The operation that a request names, ready to be done in a thread."""
-    args = request.args
-    match request.op:
-        case "panel":
-            window = msgspec.convert(args["window"], Window)
-            return partial(database.report, args["run_id"], args["names"], window, args["buckets"])
-        case "window":
-            return partial(database.window, args["run_id"], msgspec.convert(args["window"], Window))
-        case "runs":
+def _work(database: Database, request: AnyRequest) -> Callable[[], Any]:
+    """The operation that is asked for, ready to be done in a thread."""
+    match request:
+        case Panels():
+            return partial(database.report, request.run_id, request.names, request.window, request.buckets)
+        case Resolve():
+            return partial(database.window, request.run_id, request.window)
+        case Runs():
             return database.runs
-        case "detail":
-            return partial(database.detail, args["run_id"])
-        case "register_run":
-            return partial(database.register_run, msgspec.convert(args["record"], RunRecord))
-        case "event":
-            return partial(database.event, args["run_id"], msgspec.convert(args["event"], RunEvent))
-        case "ingest":
-            return partial(database.ingest, args["run_id"], Path(args["file"]))
-        case "snapshot":
-            return partial(database.snapshot, Path(args["path"]))
-        case "refresh":
-            return partial(database.refresh, args["run_id"])
+        case Detail():
+            return partial(database.detail, request.run_id)
+        case RegisterRun():
+            return partial(database.register_run, request.record)
+        case Event():
+            return partial(database.event, request.run_id, request.event)
+        case Ingest():
+            return partial(database.ingest, request.run_id, Path(request.file))
+        case Snapshot():
+            return partial(database.snapshot, Path(request.path))
+        case Refresh():
+            return partial(database.refresh, request.run_id)
         case _:
-            raise UsageError(f"the store's owner knows no operation {request.op!r}: is it of another version?")
+            raise AssertionError(request)
 
 
 def _is_ours(connection: socket.socket) -> bool:
@@ -236,7 +242,7 @@ async def owner_gone() -> None:
     with contextlib.suppress(OSError):
         reader, writer = await asyncio.open_unix_connection(paths.socket_file())
         try:
-            writer.write(msgspec.json.encode(Request("wait")) + b"\n")
+            writer.write(encode_request(Wait()))
             while await reader.read(4096):
                 pass
         finally:

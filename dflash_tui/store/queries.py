@@ -24,7 +24,7 @@ class RunningQuery:
         self._tables = tables
         self._is_cancelled = False
         self._is_late = False
-        self._is_open = True
+        self.is_open = True
         self._timeout_s = 0.0
         self._timer: threading.Timer | None = None
         self._turn = threading.RLock()
@@ -59,8 +59,8 @@ class RunningQuery:
         try:
             if self._timer:
                 self._timer.cancel()
-            if self._is_open:
-                self._is_open = False
+            if self.is_open:
+                self.is_open = False
                 self._db.close()
         finally:
             self._turn.release()
@@ -92,7 +92,7 @@ class RunningQuery:
         odd = odd_columns(types)
         while True:
             with self._turn, self._one_line_errors():
-                if not self._is_open:
+                if not self.is_open:
                     raise QueryError("the query was cancelled")
                 rows = self._db.fetchmany(BATCH_ROWS)
             if not rows:

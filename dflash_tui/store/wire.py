@@ -1,7 +1,7 @@
 """What travels through the owner's socket: one JSON line a request; a JSON line with a blob's length, then the blob.
 
 A connection carries one request. Empty lines are signs of life while the owner works. Blobs are msgpack: NaN, NULL and
-integers of 64 bits travel as they are, larger ones as an extension. No I/O and no names of operations here.
+integers of 64 bits travel as they are, larger ones as an extension. No I/O here.
 """
 
 from typing import Any, TypeVar
@@ -9,19 +9,74 @@ from typing import Any, TypeVar
 import msgspec
 
 from dflash_tui import errors
-from dflash_tui.errors import DflashError, QueryError
+from dflash_tui.errors import DflashError, QueryError, UsageError
+from dflash_tui.runs import RunEvent, RunRecord, Window
 
 # While the owner works it sends an empty line this often; a client that hears nothing for SILENT_S gives up.
-ALIVE_EVERY_S = 3.0
-SILENT_S = 15.0
+ALIVE_EVERY_S = 1.0
+SILENT_S = 10.0
 MAX_REQUEST_BYTES = 4 << 20
 _BIG_INT = 1
 T = TypeVar("T")
 
 
-class Request(msgspec.Struct):
-    op: str
-    args: dict[str, Any] = {}
+class Request(msgspec.Struct, tag_field="op"):
+    """One of the operations below, as a JSON object with its name under "op"."""
+
+
+class Query(Request, tag="query"):
+    sql: str
+    params: dict[str, Any]
+    timeout_s: float | None
+
+
+class Panels(Request, tag="panel"):
+    run_id: str
+    names: list[str] | None
+    window: Window
+    buckets: int
+
+
+class Resolve(Request, tag="window"):
+    run_id: str
+    window: Window
+
+
+class Runs(Request, tag="runs"):
+    pass
+
+
+class Detail(Request, tag="detail"):
+    run_id: str
+
+
+class RegisterRun(Request, tag="register_run"):
+    record: RunRecord
+
+
+class Event(Request, tag="event"):
+    run_id: str
+    event: RunEvent
+
+
+class Ingest(Request, tag="ingest"):
+    run_id: str
+    file: str
+
+
+class Snapshot(Request, tag="snapshot"):
+    path: str
+
+
+class Refresh(Request, tag="refresh"):
+    run_id: str | None
+
+
+class Wait(Request, tag="wait"):
+    """Answered by signs of life alone, until the owner goes."""
+
+
+AnyRequest = Query | Panels | Resolve | Runs | Detail | RegisterRun | Event | Ingest | Snapshot | Refresh | Wait
 
 
 class Problem(msgspec.Struct):
@@ -79,6 +134,18 @@ def _big_int(code: int, data: memoryview) -> int:
     if code != _BIG_INT:
         raise ValueError(f"unknown extension {code}")
     return int(bytes(data))
+
+
+def encode_request(request: Request) -> bytes:
+    return msgspec.json.encode(request) + b"\n"
+
+
+def decode_request(line: bytes) -> AnyRequest:
+    """UsageError for what is none, as from a client of another version."""
+    try:
+        return msgspec.json.decode(line, type=AnyRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as e:
+        raise UsageError(f"the store's owner does not understand this request ({e}): is it of another version?") from e
 
 
 def frame(blob: bytes, *, has_more: bool = False) -> bytes:

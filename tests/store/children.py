@@ -1,0 +1,104 @@
+"""Other processes for the tests: each role is a fresh interpreter that says a line when it is where it should be."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__)
+
+
+@contextlib.contextmanager
+def child(role: str, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """A process in `role` that has said its first line; killed when the `with` is left."""
+    process = subprocess.Popen(
+        [sys.executable, HERE, role, *args], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def own() -> None:
+    """The owner until stdin ends."""
+    from dflash_tui.store.access import writer
+
+    with writer():
+        print("ready", flush=True)
+        sys.stdin.read()
+
+
+def write(run_id: str, batch: str) -> None:
+    """The owner, taking in `batch` more lines again and again; says how many are acknowledged."""
+    from conftest import grow
+
+    from dflash_tui.runs import RunRecord
+    from dflash_tui.store.access import writer
+    from dflash_tui.store.database import Database
+
+    with writer() as store:
+        assert isinstance(store, Database)
+        store.register_run(RunRecord(run_id, run_id, "train", "box", "/w", "/w/log", 1.0))
+        print("ready", flush=True)
+        step = 0
+        while True:
+            lines = [f'{{"step": {step + n}, "loss": {step + n}.5}}\n' for n in range(int(batch))]
+            # The last line is torn in two, as a poll would.
+            whole = "".join(lines).encode()
+            grow(run_id, whole[:-7])
+            store.take_in(run_id)
+            grow(run_id, whole[-7:])
+            store.take_in(run_id)
+            step += int(batch)
+            print(step, flush=True)
+
+
+def wait_for_turn() -> None:
+    """A session that is no owner until the owner goes."""
+    import asyncio
+
+    from dflash_tui.store.base import StoreOptions
+    from dflash_tui.store.owner import owner_gone, try_become_owner
+
+    async def session() -> None:
+        print("ready", flush=True)
+        while True:
+            owner = await try_become_owner(lambda sentence: None, StoreOptions())
+            if owner:
+                async with owner:
+                    print("owner", flush=True)
+                    await asyncio.to_thread(sys.stdin.read)
+                return
+            await owner_gone()
+
+    asyncio.run(session())
+
+
+def ask(sql: str) -> None:
+    """A client in the middle of a query."""
+    from dflash_tui.store.client import StoreClient
+
+    print("ready", flush=True)
+    with StoreClient().query(sql) as answer:
+        print(answer.rows(), flush=True)
+
+
+def hold(path: str) -> None:
+    """A program that knows nothing of us and has the file open for writing."""
+    import duckdb
+
+    connection = duckdb.connect(path)
+    print("ready", flush=True)
+    time.sleep(600)
+    connection.close()
+
+
+if __name__ == "__main__":
+    role, *words = sys.argv[1:]
+    {"own": own, "write": write, "wait": wait_for_turn, "ask": ask, "hold": hold}[role](*words)

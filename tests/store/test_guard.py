@@ -1,0 +1,196 @@
+"""What a person's query may do, and that nothing else happens."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import rows_of
+
+from dflash_tui import paths
+from dflash_tui.errors import QueryError
+from dflash_tui.store.base import Store
+from dflash_tui.store.database import Database
+
+CASES = json.loads((Path(__file__).parents[1] / "data/cases/case47_sql_guard.json").read_text())
+
+
+@pytest.fixture(scope="module", params=["owner", "read-only"])
+def store(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """Both ways of asking: within the process that may write, and from one that opened the file to read."""
+    place = tmp_path_factory.mktemp("guard")
+    log = place / "log.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": 2.5}}\n' for step in range(9)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DFLASH_TUI_HOME", str(place / "home"))
+        paths.private_dir(paths.data_dir())
+        file = paths.database_file()
+        with Database(file) as database:
+            database.ingest("a", log)
+            if request.param == "owner":
+                yield database
+    if request.param == "read-only":
+        with Database(file, read_only=True) as database:
+            yield database
+
+
+def denied(store: Store, sql: str) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        rows_of(store, sql)
+    assert "\n" not in str(caught.value)
+    assert 10 < len(str(caught.value)) < 300
+    return caught.value
+
+
+@pytest.mark.parametrize("sql", CASES["allowed"])
+def test_case47_allowed(store: Database, sql: str) -> None:
+    assert rows_of(store, sql)
+
+
+def test_case47_denied(store: Database) -> None:
+    for sql in CASES["denied"]:
+        denied(store, sql)
+    assert rows_of(store, "select count(*) from records") == [(9,)]
+    assert not Path("/tmp/x.csv").exists()
+    assert not Path("/tmp/x2.csv").exists()
+    assert not Path("/tmp/d").exists()
+
+
+MORE_DENIED = [
+    "select * from read_csv('{db}')",
+    "select * from read_parquet('{db}')",
+    "select * from parquet_metadata('{db}')",
+    "select * from sniff_csv('{db}')",
+    "select * from read_duckdb('{db}')",
+    "select * from '{db}'",
+    'select * from "{db}"',
+    'select * from main."{db}"',
+    'with "{db}" as (select 1) select * from "{db}"',
+    'with x as (with "{db}" as (select 1) select 1) select * from x, "{db}"',
+    "select (select count(*) from read_text('{db}'))",
+    "select 1 where exists (from glob('{db}'))",
+    "select * from (values (1)) v(x), lateral (select * from read_blob('{db}'))",
+    "from histogram_values('{db}', x)",
+    "from query_table('{db}')",
+    "select * from json_execute_serialized_sql(json_serialize_sql('select 1'))",
+    "describe '{db}'",
+    "summarize '{db}'",
+    "explain analyze select 1",
+    "explain (analyze) select 1",
+    "explain delete from records",
+    "/* x */ explain analyze delete from records",
+    "explain explain select 1",
+    "-- explain\ndelete from records",
+    "with d as (insert into records (run) values ('x') returning run) select * from d",
+    "with d as (update records set loss = 0 returning run) select * from d",
+    "select * from (with d as (delete from records returning *) select * from d)",
+    "with c as (copy records to '{db}.csv') select 1",
+    "prepare p as select 1",
+    "execute p",
+    "pragma database_list",
+    "checkpoint",
+    "vacuum",
+    "create temp table t as select 1",
+    "create macro m() as 1",
+    "set variable x = 1",
+    "reset memory_limit",
+    "detach dflash",
+    "pivot records on step using sum(loss)",
+    "select nextval('s')",
+    "select write_log('x')",
+    "select sleep_ms(100000)",
+    "select 1; ;select 2",
+    "begin",
+    "commit",
+    "rollback; drop table records",
+    "",
+    "   ",
+    "-- nothing",
+    "connect to 'x'",
+    "update extensions",
+    "select getenv('HOME')",
+    "select * from duckdb_secrets()",
+    "select * from system.main.read_csv('{db}')",
+    "select * from other.records",
+    "comment on table records is 'x'",
+    "alter table records add column x int",
+    "truncate records",
+    "merge into records using records b on false when matched then delete",
+]
+
+
+def test_more_denied_and_nothing_is_changed(store: Database) -> None:
+    before = sorted(store.path.parent.iterdir())
+    for sql in MORE_DENIED:
+        denied(store, sql.replace("{db}", str(store.path)))
+    assert rows_of(store, "select count(*), sum(loss) from records") == [(9, 22.5)]
+    assert sorted(store.path.parent.iterdir()) == before
+    assert rows_of(store, "select value from duckdb_settings() where name = 'enable_external_access'") == [("false",)]
+
+
+def test_no_query_opens_the_database_file(database: Database) -> None:
+    """What the guard is for: any descriptor of the file that the owner closes drops its lock."""
+    if not (locks := Path("/proc/locks")).exists():
+        pytest.skip("only Linux tells who holds which lock")
+    for sql in MORE_DENIED:
+        denied(database, sql.replace("{db}", str(database.path)))
+    assert f":{database.path.stat().st_ino} " in locks.read_text()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from steps order by step limit 3",
+        "with recursive t as (select 1 as a union all select a + 1 from t where a < 5) select sum(a) from t",
+        "select quantile_cont(loss, 0.5) over () from steps",
+        "select extra->>'x' from records limit 1",
+        "select [x + 1 for x in range(3)]",
+        "from range(3)",
+        "summarize records",
+        "show tables",
+        "show all tables",
+        "describe select * from steps",
+        "explain select * from steps",
+        "EXPLAIN /* why */ (select 1)",
+        "select table_name from information_schema.tables",
+        "select * from pragma_table_info('records')",
+        "select * from duckdb_tables()",
+        "select count(*) from main.records",
+        "unpivot (select loss, lr from steps) on loss, lr",
+        "select ';' as semicolon;",
+        "values (1, 2)",
+        "table runs",
+        "select 1 union all select 2",
+        "select r.key, e.value from (select unnest(json_keys('{}')) as key) r, json_each('{\"a\": 1}') e",
+        'with "my rows" as (from steps) from "my rows"',
+    ],
+)
+def test_what_people_ask(store: Database, sql: str) -> None:
+    rows_of(store, sql)
+
+
+@pytest.mark.parametrize(
+    ("sql", "column", "words"),
+    [
+        ("select los from records", 8, "there is no column 'los' here; did you mean 'loss'?"),
+        ("select * from recods", 15, "did you mean 'records'?"),
+        ("selec 1", 1, 'syntax error at or near "selec"'),
+        ("select fooo(1)", 8, "fooo"),
+        ("select * from read_csv('x')", 15, "'read_csv' is not allowed"),
+        ("select 'x'::double from steps", 11, "Could not convert string 'x' to DOUBLE"),
+    ],
+)
+def test_errors_are_one_line_with_the_column(store: Database, sql: str, column: int, words: str) -> None:
+    error = denied(store, sql)
+    assert error.column == column
+    assert words in str(error)
+
+
+def test_the_file_is_as_it_was(database: Database) -> None:
+    database.close()
+    before = hashlib.sha256(paths.database_file().read_bytes()).hexdigest()
+    with Database(paths.database_file(), read_only=True) as reader:
+        for sql in [*CASES["denied"], *MORE_DENIED]:
+            denied(reader, sql.replace("{db}", str(reader.path)))
+    assert hashlib.sha256(paths.database_file().read_bytes()).hexdigest() == before

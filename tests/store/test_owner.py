@@ -1,0 +1,249 @@
+"""One owner, and everybody else asks: who wins, who takes over, who is told what."""
+
+import asyncio
+import concurrent.futures
+import os
+import signal
+import socket
+import stat
+import time
+
+import pytest
+from children import child
+from conftest import rows_of
+
+from dflash_tui import paths
+from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageError
+from dflash_tui.runs import RunRecord
+from dflash_tui.store import client, wire
+from dflash_tui.store.access import reader, writer
+from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
+from dflash_tui.store.database import Database
+from dflash_tui.store.owner import Owner, owner_gone, take_ownership, try_become_owner
+
+ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
+
+
+async def become_owner() -> Owner:
+    owner = await try_become_owner(lambda sentence: None, StoreOptions())
+    assert owner
+    return owner
+
+
+async def running(owner: Owner, number: int) -> None:
+    async with asyncio.timeout(5):
+        while owner.database.num_running != number:  # noqa: ASYNC110 - other threads change it
+            await asyncio.sleep(0.01)
+
+
+def test_without_a_store_a_reader_is_told_what_makes_one() -> None:
+    with pytest.raises(UsageError, match="there is no store yet: `dflash-tui demo`, `launch` or `ingest` makes one"):
+        reader()
+
+
+def test_a_writer_is_owner_and_the_next_one_asks_it() -> None:
+    with writer() as first:
+        assert isinstance(first, Database)
+        with writer() as second, reader() as third:
+            assert isinstance(second, StoreClient)
+            assert isinstance(third, StoreClient)
+            second.register_run(RunRecord("r", "r", "train"))
+            assert [run.run_id for run in third.runs()] == ["r"]
+    assert not has_owner()
+    with reader() as direct:
+        assert isinstance(direct, Database)
+        assert [run.run_id for run in direct.runs()] == ["r"]
+
+
+def test_two_readers_at_once_without_an_owner() -> None:
+    with writer():
+        pass
+    with reader() as one, reader() as two:
+        assert rows_of(one, "select 1") == rows_of(two, "select 1")
+
+
+def test_the_socket_is_for_us_alone() -> None:
+    with writer():
+        place = paths.socket_file()
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
+        assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(paths.lock_file().stat().st_mode) == 0o600
+        assert paths.lock_file().read_text().startswith(f"{os.getpid()} ")
+    assert not place.exists()
+
+
+def test_only_one_of_many_becomes_owner() -> None:
+    with concurrent.futures.ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: take_ownership(lambda sentence: None, StoreOptions()), range(8)))
+    [owner] = [owner for owner in found if owner]
+    asyncio.run(_leave(owner))
+    again = take_ownership(lambda sentence: None, StoreOptions())
+    assert again
+    asyncio.run(_leave(again))
+
+
+async def _leave(owner: Owner) -> None:
+    async with owner:
+        pass
+
+
+def test_a_dead_owners_socket_is_in_nobodys_way() -> None:
+    with child("own") as process:
+        assert has_owner()
+        process.kill()
+        process.wait()
+    assert paths.socket_file().exists()
+    assert not has_owner()
+    with reader() as store:
+        assert isinstance(store, Database)
+    with writer() as store:
+        assert isinstance(store, Database)
+        assert has_owner()
+
+
+def test_a_waiting_session_takes_over_from_a_killed_owner() -> None:
+    with child("own") as owner, child("wait") as session:
+        owner.kill()
+        assert session.stdout
+        assert session.stdout.readline() == "owner\n"
+        with writer() as store:
+            assert isinstance(store, StoreClient)
+            store.register_run(RunRecord("r", "r", "train"))
+            assert [run.run_id for run in store.runs()] == ["r"]
+
+
+async def test_a_waiting_session_learns_of_an_orderly_leave() -> None:
+    owner = await become_owner()
+    async with owner:
+        assert await try_become_owner(lambda sentence: None, StoreOptions()) is None
+        waiting = asyncio.ensure_future(owner_gone())
+        await asyncio.sleep(0.1)
+        assert not waiting.done()
+    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(owner_gone(), 5)
+
+
+async def test_a_clients_death_cancels_its_query() -> None:
+    async with await become_owner() as owner:
+        with child("ask", ENDLESS) as process:
+            await running(owner, 1)
+            process.kill()
+            process.wait()
+            await running(owner, 0)
+
+
+async def test_leaving_does_not_wait_for_a_query() -> None:
+    owner = await become_owner()
+    async with owner:
+        asking = asyncio.ensure_future(asyncio.to_thread(lambda: rows_of(StoreClient(), ENDLESS)))
+        await running(owner, 1)
+        begun = time.monotonic()
+    assert time.monotonic() - begun < 5
+    with pytest.raises((OwnerGoneError, QueryError)):
+        await asking
+
+
+async def test_a_slow_client_holds_up_nobody() -> None:
+    async with await become_owner():
+        slow = await asyncio.to_thread(lambda: StoreClient().query("select repeat('x', 1000) from range(1000000)"))
+        batches = slow.batches()
+        await asyncio.to_thread(next, batches)
+        # The owner may not run ahead of a client that does not read: it waits with a few batches made.
+        others = await asyncio.gather(*(asyncio.to_thread(rows_of, StoreClient(), "select 42") for _ in range(30)))
+        assert others == [[(42,)]] * 30
+        slow.close()
+
+
+async def test_many_clients_at_once_get_their_own_rows() -> None:
+    async with await become_owner():
+        queries = [f"select range * {n} from range(5000)" for n in range(12)]
+        answers = await asyncio.gather(*(asyncio.to_thread(rows_of, StoreClient(), sql) for sql in queries))
+    assert answers == [[(row * n,) for row in range(5000)] for n in range(12)]
+
+
+async def test_refresh_reaches_the_collector() -> None:
+    async with await become_owner() as owner:
+        told: list[str | None] = []
+        owner.database.on_refresh = told.append
+        await asyncio.to_thread(StoreClient().refresh, "r")
+        await asyncio.to_thread(StoreClient().refresh, None)
+    assert told == ["r", None]
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b"\xff\n",
+        b'{"op": "nonsense"}\n',
+        b'{"op": "query"}\n',
+        b'{"op": "query", "sql": 1, "params": {}, "timeout_s": null}\n',
+        b'{"op": "window", "run_id": "r", "window": 7}\n',
+        b'{"op": "detail", "run": "r"}\n',
+        b'{"op": "detail", "run_id": "r"}\n',
+    ],
+)
+def test_a_strange_request_is_answered_and_survived(request_line: bytes) -> None:
+    with writer() as store:
+        with socket.socket(socket.AF_UNIX) as stranger:
+            stranger.settimeout(5)
+            stranger.connect(str(paths.socket_file()))
+            stranger.sendall(request_line)
+            assert b"problem" in stranger.makefile("rb").readline()
+        assert rows_of(StoreClient(), "select 1") == [(1,)]
+        assert store.runs() == []
+
+
+def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENT_S", 0.5)
+    with child("own") as process:
+        process.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(StoreBusyError, match=rf"PID {process.pid} \(children.py own\), does not answer"):
+                reader().runs()
+        finally:
+            process.send_signal(signal.SIGCONT)
+        assert rows_of(StoreClient(), "select 1") == [(1,)]
+
+
+def test_a_working_owner_is_not_taken_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENT_S", 2.0)
+    with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=4) as answer:
+        answer.rows()
+    assert wire.ALIVE_EVERY_S < wire.SILENT_S / 2
+
+
+def test_case45_a_foreign_holder_is_named_within_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    with writer():
+        pass
+    with child("hold", str(paths.database_file())) as process:
+        begun = time.monotonic()
+        with pytest.raises(StoreBusyError, match=rf"dflash\.duckdb: is held by PID {process.pid}"):
+            reader()
+        assert time.monotonic() - begun < 3.9
+        monkeypatch.setattr("dflash_tui.store.opening.BUSY_AFTER_S", 0.3)
+        with pytest.raises(StoreBusyError, match=rf"dflash\.duckdb: is held by PID {process.pid}"), writer():
+            pass
+    with writer() as store:
+        assert isinstance(store, Database)
+
+
+def test_case45_a_query_while_a_session_has_the_database_open() -> None:
+    with child("own"):
+        with reader() as store:
+            assert rows_of(store, "select count(*) from records") == [(0,)]
+        with reader() as store:
+            store.register_run(RunRecord("r", "r", "train"))
+            assert [run.run_id for run in store.runs()] == ["r"]
+
+
+def test_a_lock_whose_holder_does_not_serve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dflash_tui.store.access._BUSY_AFTER_S", 0.3)
+    owner = take_ownership(lambda sentence: None, StoreOptions())
+    assert owner
+    with pytest.raises(StoreBusyError, match=rf"held by PID {os.getpid()} \(.*\), which does not answer"), writer():
+        pass
+    asyncio.run(_leave(owner))

@@ -1,0 +1,31 @@
+"""What an answer through the owner loads: that it is quick is a promise."""
+
+import subprocess
+import sys
+
+import pytest
+from children import child
+
+HEAVY = ("duckdb", "asyncio", "textual", "asyncssh", "torch", "numpy", "typer", "platformdirs")
+REPORT = f"import sys; print([name for name in {HEAVY!r} if name in sys.modules])"
+
+
+def loaded(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{REPORT}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_query_that_the_owner_answers_loads_nothing_heavy() -> None:
+    with child("own"):
+        ask = "with reader() as store, store.query('select 1') as answer: assert answer.rows() == [(1,)]"
+        assert loaded(f"from dflash_tui.store.access import reader\n{ask}") == "[]"
+
+
+@pytest.mark.parametrize("module", ["base", "client", "wire", "access", "mirror", "lines", "keys", "find", "lock"])
+def test_these_modules_load_nothing_heavy(module: str) -> None:
+    assert loaded(f"import dflash_tui.store.{module}") == "[]"
+
+
+def test_the_store_loads_no_screen_and_no_host() -> None:
+    assert loaded("import dflash_tui.store.owner, dflash_tui.store.database") == "['duckdb', 'asyncio']"
