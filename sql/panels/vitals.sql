@@ -15,13 +15,14 @@ with seen as not materialized (
 ),
 whole as (
   select count(*) as rows, max(step) as last_step, count(step) as step_n,
-    avg(g) filter (g > 0) as g_mean, quantile_cont(g, [0.5, 0.95]) filter (g > 0) as g_p,
-    max(g) filter (g > 0) as g_max, count(*) filter (g > 0) as g_n, count(g) as g_finite, count(grad_norm) as g_logged,
+    avg(g) as g_mean, quantile_cont(g, [0.5, 0.95]) as g_p, max(g) as g_max, count(g) as g_n,
+    count_if(isfinite(grad_norm)) as g_finite, count(grad_norm) as g_logged,
     avg(t) as t_mean, stddev_samp(t) as t_std, count(t) as t_n, count(tok_per_sec) as t_logged,
     arg_min(s, place) as s_first, arg_max(s, place) as s_last, count(s) as s_n, count(noise_std) as s_logged
   from (
-    select *, if(isfinite(grad_norm), grad_norm, null) as g, if(isfinite(tok_per_sec), tok_per_sec, null) as t,
-      if(isfinite(noise_std), noise_std, null) as s, generation * 1_000_000_000_000 + line_no as place
+    select *, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as g,
+      if(isfinite(tok_per_sec), tok_per_sec, null) as t, if(isfinite(noise_std), noise_std, null) as s,
+      generation * 1_000_000_000_000 + line_no as place
     from seen)
 ),
 recent as (

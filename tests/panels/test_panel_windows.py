@@ -121,6 +121,16 @@ def test_a_line_breaks_at_non_finite_values(runs: Runs, data: Path) -> None:
     assert panel.headline == f"mean 2 · last 7 rows · {right['nonfinite_shown']} non-finite"
 
 
+def test_the_newest_rows_reach_back_into_an_older_generation(runs: Runs) -> None:
+    run = runs.add([{"step": step, "loss": 1.0, "colour": "blue" * 9} for step in range(1, 101)])
+    (runs.folder / f"{run}.jsonl").write_text("".join(f'{{"step": {step}, "loss": 2.0}}\n' for step in range(101, 111)))
+    runs.store.ingest(run, runs.folder / f"{run}.jsonl")
+    assert runs.store.query("select max(generation) from records").rows() == [(2,)]
+    assert runs.store.window(run, Window.last_rows(5)) == ResolvedWindow("last", 5, 106, 110)
+    assert runs.store.window(run, Window.last_rows(30)) == ResolvedWindow("last", 30, 81, 110)
+    assert runs.ask(run, "loss", Window.last_rows(20), 60).headline == "p50 1.5 · p10-p90 1-2 · mean 1.5 · last 20 rows"
+
+
 def test_a_window_narrows_a_chart(runs: Runs) -> None:
     run = runs.add([{"step": step, "lr": float(step)} for step in range(1, 1_001)])
     steps = [row[0] for row in runs.ask(run, "lr", Window.between(101, 200), 100).rows]
