@@ -38,6 +38,7 @@ class DflashApp(App[None], inherit_bindings=False):
 
     TITLE = "dflash-tui"
     CSS_PATH = "app.tcss"
+    DEFAULT_MODE = RUNS
     COMMANDS: ClassVar[set[Any]] = {ActionCommands, RunCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
@@ -60,6 +61,8 @@ class DflashApp(App[None], inherit_bindings=False):
         super().__init__()
         for theme in themes.THEMES:
             self.register_theme(theme)
+        # Before the first stylesheet is parsed: a change of theme later parses all of it again.
+        self.theme = themes.remembered()
         self.animation_level = "none"
         # Tracebacks go into a file of ours (`live`), never over a person's prompt.
         self.error_console = Console(quiet=True)
@@ -79,9 +82,7 @@ class DflashApp(App[None], inherit_bindings=False):
         """None of textual's own: the palette lists our actions."""
         return ()
 
-    async def on_mount(self) -> None:
-        self.theme = themes.remembered()
-        await self.switch_mode(RUNS)
+    def on_mount(self) -> None:
         self.run_worker(self._open_seat(), group="session", exit_on_error=False)
 
     async def _open_seat(self) -> None:
@@ -92,7 +93,7 @@ class DflashApp(App[None], inherit_bindings=False):
             self.exit(return_code=int(e.exit_code))
             return
         for notice in self.seat.notices:
-            tell(self.screen, notice, "warning")
+            tell(self, notice, "warning")
         self._runs_screen.begin()
         if self._first_run_id is not None:
             self.open_run(self._first_run_id)
@@ -131,16 +132,16 @@ class DflashApp(App[None], inherit_bindings=False):
     def action_launch_again(self) -> None:
         request = self.seat.last_launch()
         if request is None:
-            tell(self.screen, "nothing was launched from here yet: choose a recipe and a host")
+            tell(self, "nothing was launched from here yet: choose a recipe and a host")
             self.action_new_run()
         else:
             self.run_worker(self._launch_again(request), group="control", exit_on_error=False)
 
     async def _launch_again(self, request: "LaunchRequest") -> None:
         words = " ".join([request.recipe, *request.settings])
-        tell(self.screen, f"launching {words} on {request.host} again ...")
+        tell(self, f"launching {words} on {request.host} again ...")
         record = await self.seat.launch(request)
-        tell(self.screen, f"{record.name} runs on {record.host}")
+        tell(self, f"{record.name} runs on {record.host}")
         self.open_run(record.run_id)
 
     def action_theme(self) -> None:
@@ -162,7 +163,7 @@ class DflashApp(App[None], inherit_bindings=False):
         return f"left the session; {', '.join(running[:3])}{' and others' if len(running) > 3 else ''} {goes} on"
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        raise_or_tell(self.screen, event)
+        raise_or_tell(self, event)
 
     def _handle_exception(self, error: Exception) -> None:
         # Textual has no public hook for this; it would print the values of variables, which may hold secrets.

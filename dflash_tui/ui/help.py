@@ -33,7 +33,7 @@ class HelpScreen(ModalScreen[None]):
         """The help of `screen` as it is now."""
         focused = screen.focused
         if isinstance(focused, Panel) and focused.result is not None:
-            return cls(focused.result.title, focused.result.help, actions(screen))
+            return cls(focused.result.title, reflowed(focused.result.help), actions(screen))
         return cls(str(screen.title or screen.name or ""), "", actions(screen))
 
     def compose(self) -> ComposeResult:
@@ -57,3 +57,8 @@ class HelpScreen(ModalScreen[None]):
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+
+
+def reflowed(text: str) -> str:
+    """A file's comment as paragraphs, without the line ends it was written with."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))

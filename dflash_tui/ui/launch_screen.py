@@ -63,7 +63,7 @@ class LaunchScreen(ModalScreen[None]):
                     )
                     yield Label("name")
                     yield Input(placeholder="as the recipe", compact=True, id="name")
-                    yield Label("settings: key=value, one a line")
+                    yield Label("settings (key=value)")
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")
                     yield Static(id="settings-hint", classes="hint")
@@ -146,7 +146,7 @@ class LaunchScreen(ModalScreen[None]):
             self._began_at = None
             self._tell_progress(str(e), is_error=True)
             return
-        tell(self.app.screen, f"{record.name} runs on {record.host}")
+        tell(self, f"{record.name} runs on {record.host}")
         if self.is_running and self.is_current:
             self.app.post_message(RunOpened(record.run_id))
             self.dismiss()

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from dflash_tui.runs import Run
 from dflash_tui.text import duration, number, visible
-from dflash_tui.ui.states import glyph, state_words, tone_class
+from dflash_tui.ui.states import glyph, silence_s, state_words, tone_class
 
 GAP = 1
 
@@ -96,8 +96,8 @@ def _speed(row: RunRow) -> Cell:
 
 def _age(row: RunRow) -> Cell:
     run = row.run
-    if run.no_contact_s is not None:
-        return Cell(f"no contact {duration(run.no_contact_s + row.since_s)}", "tone--warn")
+    if (silent_s := silence_s(run, row.since_s)) is not None:
+        return Cell(f"no contact {duration(silent_s)}", "tone--warn")
     return Cell(duration(None if run.age_s is None else run.age_s + row.since_s), "runs--quiet")
 
 
@@ -109,6 +109,6 @@ COLUMNS = (
     Column("STEP", 18, _step, "right"),
     Column("LOSS p50", 8, _loss, "right", rank=3),
     Column("TOK/S", 7, _speed, "right", rank=4),
-    Column("LAST SEEN", 9, _age, "right", rank=1, widest=17, growth=1),
+    Column("AGE", 9, _age, "right", rank=1, widest=17, growth=1),
     SPARK,
 )

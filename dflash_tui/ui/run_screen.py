@@ -125,7 +125,7 @@ class RunScreen(MainScreen):
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
         self._run = answer.detail.run
         self.can_have_changed()
-        self._say("")
+        self._say(self.seat.contact(self._run.host) or "" if self._run.host else "")
         await grid.show(answer.panels, resume_marks(answer.detail.attempts), _first_panels(self._run))
         left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
         self._status.show(self._run, left_s, "" if self._window == Window() else str(self._window))

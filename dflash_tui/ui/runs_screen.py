@@ -21,6 +21,7 @@ from dflash_tui.ui.run_filter import matches
 from dflash_tui.ui.run_list import RunList
 from dflash_tui.ui.screen import MainScreen
 from dflash_tui.ui.seat import Seat
+from dflash_tui.ui.states import silence_s
 
 # The list without a nudge: contact and ages of runs that say nothing.
 IDLE_S = 5.0
@@ -111,14 +112,14 @@ class RunsScreen(MainScreen):
         elif not self._is_open:
             why = OPENING
         else:
-            why = (f"No run matches {visible(words)!r}.", "Esc clears the filter.") if self._runs else NO_RUNS
+            why = (f"No run matches {words!r}.", "Esc clears the filter.") if self._runs else NO_RUNS
         self._list.show(shown, self._seen_at, why)
         self._title.update(Content(self._title_words(len(shown))), layout=False)
         self._show_detail()
 
     def _title_words(self, num_shown: int) -> str:
         num_running = len(self.running)
-        num_lost = sum(run.no_contact_s is not None for run in self._runs)
+        num_lost = sum(silence_s(run) is not None for run in self._runs)
         parts = [
             f"Runs {len(self._runs)}" if num_shown == len(self._runs) else f"Runs {num_shown} of {len(self._runs)}"
         ]
@@ -140,7 +141,7 @@ class RunsScreen(MainScreen):
         if run.host and (sentence := self.seat.contact(run.host)):
             parts.append(sentence)
         elif run.no_contact_s is not None:
-            parts.append(f"no contact for {duration(run.no_contact_s)}")
+            parts.append(f"seen {duration(run.no_contact_s)} ago")
         if run.attempt and run.attempt > 1:
             parts.append(f"attempt {run.attempt}")
         if run.code is not None:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -24,18 +25,18 @@ HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
 TOO_SMALL = "dflash-tui needs 40x10 cells.\nMake this terminal larger, or q to quit."
 
 
-def tell(widget: Widget, words: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+def tell(node: DOMNode, words: str, severity: Literal["information", "warning", "error"] = "information") -> None:
     """A toast, as plain text."""
     timeout_s = 12.0 if severity == "error" else 6.0
-    widget.notify(visible(words, keep="\n"), severity=severity, markup=False, timeout=timeout_s)
+    node.app.notify(visible(words, keep="\n"), severity=severity, markup=False, timeout=timeout_s)
 
 
-def raise_or_tell(widget: Widget, event: Worker.StateChanged) -> None:
+def raise_or_tell(node: DOMNode, event: Worker.StateChanged) -> None:
     """What a failed worker leads to: a sentence if it is one for people, else the crash that a bug deserves."""
     if event.state is WorkerState.ERROR and event.worker.error is not None:
         if not isinstance(event.worker.error, DflashError):
             raise event.worker.error
-        tell(widget, str(event.worker.error), "error")
+        tell(node, str(event.worker.error), "error")
 
 
 class MainScreen(Screen[None]):

@@ -24,6 +24,8 @@ _TONES: dict[str, str] = {
     RunState.LOST: "warn",
 }
 TONE_CLASSES = {f"tone--{tone}" for tone in ("live", "busy", "good", "bad", "warn", "quiet")}
+# A live run's host is asked every 10 s at least, and its answer is noted every 5 s: less than this is no silence.
+SILENT_S = 20.0
 # What the far side can still be asked to do with a run, by its state.
 _STOPPABLE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING, RunState.ORPHANED})
 _RESUMABLE = frozenset({RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED, RunState.LOST})
@@ -43,6 +45,13 @@ def state_words(run: Run) -> str:
     if run.reason is None or run.reason in (run.state, "completed", "saved"):
         return run.state
     return f"{run.state}: {run.reason}"
+
+
+def silence_s(run: Run, since_s: float = 0.0) -> float | None:
+    """For how long the host of a live run has been silent, `since_s` after the store was asked; None: it answers."""
+    if run.no_contact_s is None or run.no_contact_s + since_s < SILENT_S:
+        return None
+    return run.no_contact_s + since_s
 
 
 def is_stoppable(run: Run | None) -> bool:

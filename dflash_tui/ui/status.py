@@ -14,7 +14,7 @@ from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.cells import ink, line
-from dflash_tui.ui.states import TONE_CLASSES, glyph, state_words, tone_class
+from dflash_tui.ui.states import TONE_CLASSES, glyph, silence_s, state_words, tone_class
 
 GAP = "  "
 NAME_CELLS = 14
@@ -31,7 +31,7 @@ class Part(NamedTuple):
 
 
 class StatusLine(Widget):
-    """Shows one run; the age counts on between two looks at the store."""
+    """Shows one run; its ages count on between two looks at the store."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = TONE_CLASSES | {
         "status--name",
@@ -86,10 +86,12 @@ class StatusLine(Widget):
             parts.append(Part(f"attempt {run.attempt}", "status--quiet", 7))
         if self._window:
             parts.append(Part(self._window, "status--window"))
-        if run.no_contact_s is not None:
-            parts.append(Part(f"no contact for {duration(run.no_contact_s + since_s)}", "tone--warn"))
-        elif run.age_s is not None:
-            parts.append(Part(f"{duration(run.age_s + since_s)} ago", "status--quiet", 3))
+        if (silent_s := silence_s(run, since_s)) is not None:
+            parts.append(Part(f"no contact for {duration(silent_s)}", "tone--warn"))
+        elif run.no_contact_s is not None:
+            parts.append(Part(f"seen {duration(run.no_contact_s + since_s)} ago", "status--quiet", 3))
+        if run.age_s is not None:
+            parts.append(Part(f"age {duration(run.age_s + since_s)}", "status--quiet", 8))
         return parts
 
 

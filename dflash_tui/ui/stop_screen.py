@@ -61,11 +61,14 @@ class StopScreen(ModalScreen[None]):
     def _show(self) -> None:
         run, grace_s = self._run, self._seat.config.stop.grace_s
         step = f"at step {run.step:,}" if run.step is not None else "no step yet"
-        facts = f"run {run.run_id}\npid {self._pid or '-'} on {run.host}, {step}, last seen {duration(run.age_s)} ago"
+        seen = f"seen {duration(run.no_contact_s)} ago"
+        facts = (
+            f"run {run.run_id}\npid {self._pid or '-'} on {run.host}, started {duration(run.age_s)} ago\n{step}, {seen}"
+        )
         if self._asked_at is None:
             what = f"Stop {run.name} on {run.host}?"
             how = f"It is asked to save a checkpoint and end. After {duration(grace_s)} it is killed."
-            keys = "enter stop   ctrl+k kill now, without a checkpoint   esc keep it running"
+            keys = "enter stop   ctrl+k kill now: no checkpoint   esc keep it running"
         else:
             what = f"{'Killing' if self._is_kill else 'Stopping'} {run.name} on {run.host} ..."
             end = "" if self._is_kill else f"; it is killed after {duration(grace_s)}"
@@ -103,7 +106,7 @@ class StopScreen(ModalScreen[None]):
             self._asked_at, self._is_kill, self._trouble = None, False, str(e)
             self._show()
             return
-        tell(self.app.screen, f"{run.name} is {run.state}" + (f" ({run.reason})" if run.reason else ""))
+        tell(self, f"{run.name} is {run.state}" + (f" ({run.reason})" if run.reason else ""))
         if self.is_running and self.is_current:
             self.dismiss()
 

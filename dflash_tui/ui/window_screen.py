@@ -14,7 +14,6 @@ from textual.widgets.option_list import Option
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Window
-from dflash_tui.text import visible
 
 CHOICES = (Window(), Window.last_rows(2000), Window.last_rows(500))
 
@@ -28,7 +27,7 @@ def parse_window(words: str) -> Window:
         return Window.last_rows(int(found[1]))
     if found := re.fullmatch(r"(\d{1,18})\s*(?:\.\.\.?|-|to)\s*(\d{1,18})", text):
         return Window.between(int(found[1]), int(found[2]))
-    raise UsageError(f"{visible(words)!r} is no window: write run, last 2000, or 3000..5000")
+    raise UsageError(f"{words!r} is no window: write run, last 2000, or 3000..5000")
 
 
 class WindowScreen(ModalScreen[Window | None]):

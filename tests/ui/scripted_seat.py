@@ -20,8 +20,8 @@ TITLES = {
 
 
 def make_run(run_id: str, **changes: Any) -> Run:
-    """A run in mid-training on the host gpu2, last heard of 2 s ago."""
-    run = Run(run_id, run_id, "train", "gpu2", "running", None, None, None, 1, 22_698, 69_000, 2.0, None)
+    """A run in mid-training on the host gpu2, begun 2h 11m ago and heard of 2 s ago."""
+    run = Run(run_id, run_id, "train", "gpu2", "running", None, None, None, 1, 22_698, 69_000, 7860.0, 2.0)
     return replace(run, **changes)
 
 

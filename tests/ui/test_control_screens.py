@@ -116,7 +116,7 @@ async def test_one_key_launches_again_and_trouble_is_a_toast() -> None:
 async def test_stopping_names_the_run_asks_and_shows_how_it_goes() -> None:
     async with cockpit([RUN]) as (pilot, seat):
         await pilot.press("X")
-        await sees(pilot, "Stop v5-hard on gpu2?", "pid 4121", "step 22,698", "last seen 2 s ago", "2m 00s")
+        await sees(pilot, "Stop v5-hard on gpu2?", "pid 4121", "started 2h 11m ago", "step 22,698", "2m 00s")
         assert not [what for what, _ in seat.said if what in ("stop", "kill")]
         seat.gate.clear()
         await pilot.press("enter")

@@ -25,7 +25,17 @@ def focused_title(app: Any) -> str:
 
 async def test_the_dashboard_says_how_the_run_is_and_draws_its_panels() -> None:
     async with cockpit([RUN], run_id="v5-hard") as (pilot, _):
-        await sees(pilot, "● running", "v5-hard", "step 22,698/69,000", "33%", "ETA 15h 12m", "gpu2", "2 s ago")
+        await sees(
+            pilot,
+            "● running",
+            "v5-hard",
+            "step 22,698/69,000",
+            "33%",
+            "ETA 15h 12m",
+            "gpu2",
+            "seen 2 s ago",
+            "age 2h 11m",
+        )
         await sees(pilot, "loss", "p50 0.913", "gradient norm", "max 41.5", "by sequence length", "throughput")
         await sees(pilot, "no data: tau_linear_macro was never", "logged")
 

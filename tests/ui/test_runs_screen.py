@@ -9,9 +9,9 @@ from dflash_tui.ui.run_list import RunList
 FLEET = [
     make_run("v5-hard", step=22_698),
     make_run("v4-kl07", no_contact_s=41.0, step=18_220),
-    make_run("v3", state="failed", reason="oom-gpu", code=137, age_s=273_600.0),
+    make_run("v3", state="failed", reason="oom-gpu", code=137, age_s=273_600.0, no_contact_s=None),
     make_run("demo", host="local", state="finished", reason="completed", step=600, total_steps=600),
-    make_run("golden", host=None, kind="ingested", state="absent", total_steps=None, age_s=None),
+    make_run("golden", host=None, kind="ingested", state="absent", total_steps=None, age_s=None, no_contact_s=None),
 ]
 
 

@@ -4,15 +4,11 @@ import pytest
 from cockpit import cockpit, screen_text, sees, sees_no
 from scripted_seat import make_run
 
-from dflash_tui.ui import themes
-
 RUNS = [make_run("v5-hard"), make_run("宽" * 30, state="failed", reason="oom-host-likely", no_contact_s=7000.0)]
-STORM = [(80, 24), (20, 5), (1, 1), (200, 60), (2, 40), (40, 10), (39, 10), (300, 3), (120, 40)]
+STORM = [(80, 24), (20, 5), (1, 1), (200, 60), (2, 40), (300, 3)]
 
 
-@pytest.mark.parametrize(
-    "keys", [[], ["enter"], ["enter", "z"], ["enter", "e"], ["n"], ["X"], ["question_mark"], ["t"]]
-)
+@pytest.mark.parametrize("keys", [["question_mark"], ["enter", "z"], ["enter", "e"], ["n"], ["X"]])
 async def test_a_storm_of_resizes_ends_in_a_whole_screen(keys: list[str]) -> None:
     async with cockpit(RUNS) as (pilot, _):
         await pilot.press(*keys)
@@ -34,7 +30,7 @@ async def test_too_small_a_terminal_says_what_it_needs() -> None:
         await sees(pilot, "running")
 
 
-@pytest.mark.parametrize("theme", [*themes.CHOICES, "gruvbox"])
+@pytest.mark.parametrize("theme", ["dflash-light", "ansi-dark", "gruvbox"])
 async def test_every_theme_draws_line_and_band_apart(theme: str) -> None:
     async with cockpit(RUNS, run_id="v5-hard") as (pilot, _):
         pilot.app.theme = theme
