@@ -5,8 +5,15 @@
 reads a config checked against `recipe_schema.json`, writes `train_log.jsonl` and `checkpoints/` into its `run_dir`, and
 ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad config) or 1 (anything else).
 
-    config                          what a run is told                  log, checkpoint         what it leaves behind
-    target, cache                   the frozen model that is drafted    data, regenerate        its prompts and answers
-    blocks, model, loss, metrics    the method                          schedule                lr and noise over steps
-    decode, evaluate                what the drafter is worth           train                   the loop
+    config, errors              what a run is told, and how it can fail
+    target, cache, decode       the frozen model: loading, running and decoding it
+    data, regenerate, dataset   prompts, and what the target answers
+    batches, schedule           what belongs to which step
+    blocks, model, structured   the method: anchors, the drafter, its attention
+    loss, metrics, step         the objective, and what was right
+    evaluate                    what the drafter is worth
+    checkpoint, zlab            what a run leaves for a server, and to go on from
+    log, records                what it tells while it runs
+    train, optimizer, stop      the loop
+    run                         its edge: exit codes, and the one line for a person
 """

@@ -93,6 +93,10 @@ def histogram(rounds: Sequence[Sequence[int]], block_size: int) -> list[int]:
 
 
 def lossless_share(decoded: Sequence[Decoded], held_out: Sequence[HeldOut]) -> float:
-    """Share of the responses that are, token for token, what plain greedy decoding writes."""
+    """Share of the responses that are, token for token, what plain greedy decoding writes.
+
+    In float32 that is all of them. In bfloat16 two tokens may be a tie, which a pass over one token and a pass over a
+    block can break differently.
+    """
     same = [d.tokens[: len(r.response)] == r.response for d, r in zip(decoded, held_out, strict=True)]
     return sum(same) / len(same)

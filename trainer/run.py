@@ -27,7 +27,7 @@ def run(config: Config) -> int:
     """Runs `config` to its end or a stop; returns the exit code. Prints one line on stderr unless all went well."""
     stop = Stop()
     stop.listen()
-    torch.set_num_threads(config["threads"] or os.cpu_count() or 1)
+    torch.set_num_threads(config["threads"] or _num_cores())
     torch.use_deterministic_algorithms(config["device"] == "cpu" or not torch.cuda.is_available())
     folder = Path(config["run_dir"])
     try:
@@ -46,6 +46,13 @@ def run(config: Config) -> int:
         print(f"trainer: {sentence}", file=sys.stderr, flush=True)
         return exit_code
     return 0
+
+
+def _num_cores() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _ending(error: Exception, folder: Path) -> tuple[str, int, str]:

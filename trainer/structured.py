@@ -35,11 +35,12 @@ def attend_structured(anchors: Anchors, block_size: int) -> Attend:
             far = asked.flatten(2, 3) @ context[0][:, :, :reach].transpose(-1, -2)
             far = far.view(*asked.shape[:-1], reach).masked_fill(hidden, -math.inf)
             near = asked @ keys[:, :, first:last].transpose(-1, -2)
-            far, near = torch.cat((far, near), dim=-1).softmax(-1).split((reach, block_size), dim=-1)
+            shares = torch.cat((far, near), dim=-1).softmax(-1)
+            far, near = shares[..., :reach], shares[..., reach:]
             seen = far.flatten(2, 3) @ context[1][:, :, :reach]
             read.append(seen.view_as(asked) + near @ values[:, :, first:last])
-        whole = torch.cat(read, dim=2).unflatten(3, (-1, block_size)).transpose(2, 3)
-        return whole.reshape(queries.shape)
+        whole = torch.cat(read, dim=2).view(grouped.shape)
+        return whole.transpose(2, 3).reshape(queries.shape)
 
     return attend
 

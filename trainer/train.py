@@ -124,7 +124,7 @@ class Run:
         self._log.write(
             "train",
             step=self.step,
-            epoch=rounded(self.step / self._plan.per_epoch),
+            epoch=round(self.step / self._plan.per_epoch, 5),
             loss=loss.item(),
             **score_fields(counts),
             lr=rounded(lr),
