@@ -22,15 +22,16 @@ def train(*steps: int, **cells: Any) -> list[dict[str, Any]]:
     return [{"step": step, "loss": 1.0, **cells} for step in steps]
 
 
-@pytest.fixture(params=["at once", "line by line"])
+@pytest.fixture(params=["at once", "by threes", "line by line"])
 def attempts(database: Database, ask: Ask, request: pytest.FixtureRequest) -> Attempts:
     """The attempts of a log: first line, first step, cut. It makes no difference how the log arrives."""
 
     def of(rows: list[dict[str, Any]]) -> Rows:
         database.register_run(RunRecord("r", "r", "train"))
         lines = [json.dumps(row).encode() + b"\n" for row in rows]
-        for data in [b"".join(lines)] if request.param == "at once" else lines:
-            grow("r", data)
+        size = {"at once": len(lines), "by threes": 3, "line by line": 1}[request.param]
+        for begin in range(0, len(lines), size):
+            grow("r", b"".join(lines[begin : begin + size]))
             database.take_in("r")
         return ask("select first_line, first_step, cut_step from attempts order by attempt")
 
@@ -49,7 +50,7 @@ def test_a_resume_further_back_voids_all_that_is_later(attempts: Attempts, ask: 
 
 
 def test_the_same_step_again_is_a_resume(attempts: Attempts) -> None:
-    assert attempts(train(1, 2, 2, 3)) == [(1, 1, 2), (3, 2, NEVER)]
+    assert attempts(train(1, 2, 3, 4, 4, 5)) == [(1, 1, 4), (5, 4, NEVER)]
 
 
 def test_a_gap_is_none(attempts: Attempts) -> None:

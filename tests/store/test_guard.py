@@ -5,11 +5,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from conftest import rows_of
 
 from dflash_tui import paths
 from dflash_tui.errors import QueryError
+from dflash_tui.store import guard, queries
 from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
 
@@ -127,6 +129,40 @@ def test_more_denied_and_nothing_is_changed(store: Database) -> None:
     assert rows_of(store, "select count(*), sum(loss) from records") == [(9, 22.5)]
     assert sorted(store.path.parent.iterdir()) == before
     assert rows_of(store, "select value from duckdb_settings() where name = 'enable_external_access'") == [("false",)]
+
+
+def test_the_check_alone_refuses_them_all(store: Database) -> None:
+    with duckdb.connect() as elsewhere:
+        for sql in [*CASES["denied"], *MORE_DENIED]:
+            with pytest.raises(QueryError):
+                guard.check(elsewhere, sql.replace("{db}", str(store.path)), ["records", "steps", "runs"])
+
+
+WRITES = [
+    "with d as (delete from records returning *) select count(*) from d",
+    "with d as (insert into records (run) values ('x') returning run) select count(*) from d",
+    "drop table runs",
+    "create table x as select 1",
+]
+FILES = [
+    "select * from read_text('/etc/hostname')",
+    "with c as (copy (select 1) to '{db}.csv') select 1",
+    "copy records to '{db}.csv'",
+    "attach '{db}.other'",
+    "set enable_external_access = true",
+    "set memory_limit = '1GB'",
+]
+
+
+def test_without_the_check_the_transaction_and_the_settings_still_hold(
+    store: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "check", lambda db, sql, tables: guard.Checked(sql, frozenset()))
+    for sql in [*WRITES, *FILES]:
+        denied(store, sql.replace("{db}", str(store.path)))
+    monkeypatch.undo()
+    assert rows_of(store, "select count(*), sum(loss) from records") == [(9, 22.5)]
+    assert [file for file in store.path.parent.iterdir() if "csv" in file.name or "other" in file.name] == []
 
 
 def test_no_query_opens_the_database_file(database: Database) -> None:
