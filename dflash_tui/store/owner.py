@@ -48,8 +48,8 @@ from dflash_tui.store.wire import (
 )
 
 _MAX_WORKING = 16
+_MAX_ENDING = 4
 _REQUEST_TIMEOUT_S = 10.0
-_INTERRUPT_EVERY_S = 0.1
 T = TypeVar("T")
 
 
@@ -64,6 +64,7 @@ class Owner:
         self.database = database
         self._lock = lock
         self._threads = ThreadPoolExecutor(_MAX_WORKING, "store")
+        self._enders = ThreadPoolExecutor(_MAX_ENDING, "store-end")
         self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -71,8 +72,7 @@ class Owner:
         place = paths.socket_file()
         try:
             paths.private_dir(place.parent)
-            # Only the holder of the lock comes here, so whatever lies there is a dead owner's.
-            place.unlink(missing_ok=True)
+            # asyncio removes what lies there: a dead owner's, as only the holder of the lock comes here.
             self._server = await asyncio.start_unix_server(self._accept, place, limit=MAX_REQUEST_BYTES)
             place.chmod(0o600)
         except BaseException:
@@ -92,6 +92,7 @@ class Owner:
         await asyncio.to_thread(self._give_up)
 
     def _give_up(self) -> None:
+        self._enders.shutdown()
         self._threads.shutdown(cancel_futures=True)
         self.database.close()
         self._lock.release()
@@ -104,16 +105,27 @@ class Owner:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             if _is_ours(writer.get_extra_info("socket")):
-                async with asyncio.timeout(_REQUEST_TIMEOUT_S):
-                    line = await reader.readline()
+                line = await _read_request(reader)
                 await _Conversation(self, reader, writer).answer(line)
-        except (_ClientGone, OSError, TimeoutError, ValueError):
-            pass  # Nobody is left to be told: a ValueError is a request longer than the limit.
+        except (_ClientGone, OSError):
+            pass  # Nobody is left to be told.
         finally:
             writer.close()
 
     def in_thread(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def end(self, query: RunningQuery) -> None:
+        """Give a query's cursor back, also while all threads are busy, this query's among them."""
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._enders, query.close))
+
+
+async def _read_request(reader: asyncio.StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+            return await reader.readline()
+    except ValueError:
+        return b"(a line longer than the limit)"
 
 
 class _Conversation:
@@ -142,14 +154,14 @@ class _Conversation:
     async def _answer_query(self, asked: Query) -> None:
         query = self._owner.database.running_query()
         try:
-            answer = await self._wait(partial(query.start, asked.sql, asked.params, asked.timeout_s), query)
+            answer = await self._wait(partial(query.start, asked.sql, asked.params, asked.timeout_s))
             await self._send(frame(pack(QueryHead(answer.columns, answer.types)), has_more=True))
             batches = answer.batches()
-            while (blob := await self._wait(lambda: _packed(next(batches, None)), query)) is not None:
+            while (blob := await self._wait(lambda: _packed(next(batches, None)))) is not None:
                 await self._send(frame(blob, has_more=True))
             await self._send(frame(pack([])))
         finally:
-            await asyncio.shield(self._owner.in_thread(query.close))
+            await self._owner.end(query)
 
     async def _wait_for_the_end(self) -> None:
         """For a session that takes over when we go: signs of life, and nothing else."""
@@ -157,8 +169,8 @@ class _Conversation:
             await asyncio.wait({self._gone}, timeout=ALIVE_EVERY_S)
             await self._send(b"\n")
 
-    async def _wait(self, work: Callable[[], T], query: RunningQuery | None = None) -> T:
-        """What `work` gives, in a thread; meanwhile the client hears that we live, and its going ends a query."""
+    async def _wait(self, work: Callable[[], T]) -> T:
+        """What `work` gives, in a thread; meanwhile the client hears that we live. _ClientGone when it left."""
         future = self._owner.in_thread(work)
         either: set[asyncio.Future[Any]] = {future, self._gone}
         try:
@@ -170,10 +182,6 @@ class _Conversation:
                     raise _ClientGone
                 await self._send(b"\n")
         finally:
-            # An interrupt between two steps of the engine is lost, so it is repeated until the thread is free.
-            while query and not future.done():
-                query.cancel()
-                await asyncio.wait({future}, timeout=_INTERRUPT_EVERY_S)
             if not future.done():
                 future.add_done_callback(lambda done: done.cancelled() or done.exception())
 

@@ -14,6 +14,7 @@ from dflash_tui.store.guard import Checked, check, query_error
 from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048
+_INTERRUPT_EVERY_S = 0.1
 
 
 class RunningQuery:
@@ -53,9 +54,9 @@ class RunningQuery:
 
     def close(self) -> None:
         """Give the cursor back, after cancelling what still runs in another thread."""
-        if not self._turn.acquire(blocking=False):
+        # An interrupt between two steps of the engine is lost, so it is repeated until the other thread lets go.
+        while not self._turn.acquire(timeout=_INTERRUPT_EVERY_S if self._is_cancelled else 0):
             self.cancel()
-            self._turn.acquire()
         try:
             if self._timer:
                 self._timer.cancel()

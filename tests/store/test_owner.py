@@ -133,6 +133,16 @@ async def test_a_clients_death_cancels_its_query() -> None:
             await running(owner, 0)
 
 
+async def test_many_dead_clients_leave_no_thread_busy() -> None:
+    async with await become_owner() as owner:
+        exchanges = [await asyncio.to_thread(client.Exchange, wire.Query(ENDLESS, {}, None)) for _ in range(20)]
+        await running(owner, 20)
+        for exchange in exchanges:
+            exchange.close()
+        await running(owner, 0)
+        assert await asyncio.to_thread(rows_of, StoreClient(), "select 1") == [(1,)]
+
+
 async def test_leaving_does_not_wait_for_a_query() -> None:
     owner = await become_owner()
     async with owner:

@@ -99,12 +99,12 @@ def test_another_versions_database_is_set_aside(filled: dict[str, list[tuple[obj
 
 def test_what_a_crash_kept_from_the_tables_is_taken_in(filled: dict[str, list[tuple[object, ...]]]) -> None:
     grow("far", b': 4, "loss": 1}\n')
-    Mirror("far").append_event(RunEvent(30.0, "state", "running", attempt=2, pid=9))
+    Mirror("local").append_event(RunEvent(30.0, "state", "running", attempt=2, pid=9))
     Mirror("new").write_record(RunRecord("new", "new", "script", "box"))
     notices: list[str] = []
     with writer(notices.append) as store:
         assert rows_of(store, "select max(step) from steps where run = 'far'") == [(4,)]
-        assert store.detail("far").pid == 9
+        assert store.detail("local").pid == 9
         assert {run.run_id for run in store.runs()} == {"far", "local", "new"}
     assert notices == []
 
