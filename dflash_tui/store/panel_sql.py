@@ -18,6 +18,8 @@ from dflash_tui.text import visible
 
 _COMMENT = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _CACHED_FILES = 256
+# More than any screen holds; a panel is no export.
+_MAX_ROWS = 20_000
 
 
 class PanelError(Exception):
@@ -59,11 +61,14 @@ def select(
         cursor.execute(statement.code, {name: params[name] for name in statement.names})
         described = cursor.description or []
         odd = odd_columns([str(column[1]) for column in described])
-        return Selected([column[0] for column in described], plain_rows(cursor.fetchall(), odd))
+        rows = cursor.fetchmany(_MAX_ROWS + 1)
     except duckdb.InterruptException:
         raise
     except duckdb.Error as e:
         raise _error(panel, statement.text, statement.line, query_error(e)) from e
+    if len(rows) > _MAX_ROWS:
+        raise PanelError(f"{place(panel, statement.line)}: gives more than {_MAX_ROWS:,} rows; group by step // $width")
+    return Selected([column[0] for column in described], plain_rows(rows, odd))
 
 
 def place(panel: Panel, line: int) -> str:

@@ -203,10 +203,9 @@ class _Report:
 
 def _width(scope: Scope, buckets: int) -> int:
     """The narrowest of 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22... steps that needs `buckets` buckets at most."""
-    if scope.first is None or scope.last is None:
-        return 1
+    first, last = scope.rows.first, scope.rows.last
     width = 1
-    while scope.last // width - scope.first // width >= buckets:
+    while first is not None and last is not None and last // width - first // width >= buckets:
         width = max(width + 1, width * 5 // 4)
     return width
 

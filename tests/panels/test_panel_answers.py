@@ -213,9 +213,9 @@ def test_loss_headline_when_the_newest_rows_are_all_nan(store: Database, tmp_pat
 
 
 BROKEN = {
-    "select\n  step,\n  lss\nfrom steps where run = $run": 'mine.sql:4: Referenced column "lss" not found',
+    "select\n  step,\n  lss\nfrom steps where run = $run": "mine.sql:4: there is no column 'lss'",
     "-- title: t\n\nselect step\nform steps": "mine.sql:5: syntax error",
-    "select 'head'\n;\n\nselect step,\n nope from steps": 'mine.sql:6: Referenced column "nope" not found',
+    "select 'head'\n;\n\nselect step,\n nope from steps": "mine.sql:6: there is no column 'nope'",
     "select 1; select 2; select 3": "a panel has one SELECT, or two",
     "": "a panel has one SELECT, or two",
     "connect 'md:'": "mine.sql:2: ",
@@ -224,6 +224,7 @@ BROKEN = {
     "select *\nfrom read_csv('/etc/passwd')": "mine.sql:3: ",
     "select step from steps where step > $frist": "mine.sql:2: unknown parameter $frist: did you mean '$first'?",
     "select 1 as a, 2 as b; select 1": "mine.sql:2: a headline is one cell, its SELECT gives 1 rows of 2 columns",
+    "select 'many';\nselect * from range(20001)": "mine.sql:3: gives more than 20,000 rows; group by step // $width",
     "select error('went \x1b[2J wrong')": "mine.sql:2: went \\x1b[2J wrong",
     "-- chart: line x=step y=p51\nselect step, loss as p50 from steps": "y=p51 is no column of the SELECT",
     "-- units: step, nats\nselect step from steps": "`units` has 2 entries, the SELECT gives 1 columns: step",
@@ -278,6 +279,12 @@ def test_parameters_are_bound_where_they_are_named(store: Database, tmp_path: Pa
     }  # fmt: skip
     panel = one(store, "mine", window=Window.last_rows(4))
     assert panel.rows[0][1:3] == [106, 109] and panel.rows[0][5:7] == [4, 106]
+
+
+def test_a_panel_of_the_whole_run_has_its_buckets_too(store: Database, tmp_path: Path) -> None:
+    ingest(store, tmp_path, [{"step": s} for s in range(1, 1_001)])
+    write("mine", "-- window: run\nselect step // $width, count(*) from steps where run = $run group by 1")
+    assert len(one(store, "mine", buckets=50).rows) <= 50
 
 
 @pytest.mark.parametrize(
