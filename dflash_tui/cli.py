@@ -46,6 +46,10 @@ def main() -> None:
         # interpreter must not complain when it flushes at its end.
         sys.stdout = None
         code = ExitCode.OK
+    except OSError as e:
+        # A full disk, a folder that is not ours: the machine's own words name the file and the reason.
+        say(f"dflash-tui: {e.filename or 'this machine'}: {e.strerror or e}")
+        code = ExitCode.FAILED
     sys.exit(int(code or 0))
 
 

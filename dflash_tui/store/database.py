@@ -28,6 +28,7 @@ from dflash_tui.store.keys import Names
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
+from dflash_tui.store.transactions import transaction
 from dflash_tui.text import visible
 
 SCHEMA_VERSION = 1
@@ -97,14 +98,8 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with self._writing, self._told():
-            self._write_db.execute("begin")
-            try:
-                yield self._write_db
-                self._write_db.execute("commit")
-            except BaseException:
-                self._write_db.execute("rollback")
-                raise
+        with self._writing, self._told(), transaction(self._write_db) as db:
+            yield db
 
     def running_query(self) -> RunningQuery:
         """A query that can be cancelled before its answer is there."""

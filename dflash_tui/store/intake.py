@@ -23,6 +23,7 @@ from dflash_tui.store.ledger import replace_events
 from dflash_tui.store.lines import Slice, slices
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.rows import RowWriter, SliceRows
+from dflash_tui.store.transactions import transaction
 
 # A transaction of more rows than a row group (122,880) goes to the file at once instead of through the log: 1.4 times
 # as fast, and the log stays short.
@@ -74,17 +75,15 @@ class Intake:
         """All that the run's mirror holds beyond the tables. An error leaves what was committed before it."""
         mirror = Mirror(run_id)
         tally = _Tally()
-        self._db.execute("begin")
         try:
-            place = self._load(run_id)
-            if place.byte_offset > mirror.size(TRAIN_LOG, place.generation):
-                self._forget_rows(run_id)
+            with transaction(self._db):
                 place = self._load(run_id)
-            self._take_files(mirror, place, tally)
-            self._save(place)
-            self._db.execute("commit")
+                if place.byte_offset > mirror.size(TRAIN_LOG, place.generation):
+                    self._forget_rows(run_id)
+                    place = self._load(run_id)
+                self._take_files(mirror, place, tally)
+                self._save(place)
         except BaseException:
-            self._db.execute("rollback")
             self._keys.pop(run_id, None)
             raise
         return IngestSummary(

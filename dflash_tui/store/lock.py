@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -32,7 +33,9 @@ class StoreLock:
             return None
         os.ftruncate(descriptor, 0)
         command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]).replace("\n", " ")
-        os.pwrite(descriptor, f"{os.getpid()} {command}\n".encode(errors="replace"), 0)
+        # The name is a courtesy: a full disk takes it away, not the lock.
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{os.getpid()} {command}\n".encode(errors="replace"), 0)
         return cls(descriptor)
 
     def release(self) -> None:
