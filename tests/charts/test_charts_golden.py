@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from chart_golden import Golden, framed
 
 from dflash_tui.charts import Mark, Options, draw
+
+from .chart_golden import Golden, framed
 
 SIZES = ((20, 6), (60, 12), (38, 10))
 Values = list[float | None]

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from story_log import story_rows, troubled_rows, write_log
 
 from dflash_tui.store.database import Database
+
+from .story_log import story_rows, troubled_rows, write_log
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import plain_figures as plain
 import pytest
 
 from dflash_tui.runs import Window
 from dflash_tui.store.base import PanelResult
 from dflash_tui.store.database import Database
+
+from . import plain_figures as plain
 
 VITALS = 20
 DYNAMICS = 29

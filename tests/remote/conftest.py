@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from far_side import TOYS, assert_nobody_lives_below, logged
 
 from dflash_tui.config import HostSpec
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import LaunchedRun, launch
 from dflash_tui.runs import RunRecord, RunState
+
+from .far_side import TOYS, assert_nobody_lives_below, logged
 
 Start = Callable[..., Awaitable[LaunchedRun]]
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from far_side import assert_nobody_lives_below
 
 import dflash_tui
 from dflash_tui.remote.bundle import agent_file, pack
+
+from .far_side import assert_nobody_lives_below
 
 ROOT = Path(dflash_tui.__file__).parent
 AGENT = ROOT / "remote" / "agent"

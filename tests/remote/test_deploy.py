@@ -7,12 +7,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from far_side import TOYS
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.bundle import pack
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.deploy import deploy
+
+from .far_side import TOYS
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Start
-from far_side import TOYS, assert_nobody_lives_below, ended, fill, log_of, logged, processes_below, state_of, until
 
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
@@ -19,6 +17,9 @@ from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import launch, preflight, resume, status, stop
 from dflash_tui.runs import RunRecord, RunState
+
+from .conftest import Start
+from .far_side import TOYS, assert_nobody_lives_below, ended, fill, log_of, logged, processes_below, state_of, until
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 

@@ -8,13 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Start
-from far_side import TOYS, ended, kill, lives, logged, processes_below, state_of
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import launch, status, stop
 from dflash_tui.runs import RunRecord, RunState
+
+from .conftest import Start
+from .far_side import TOYS, ended, kill, lives, logged, processes_below, state_of
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Start
-from far_side import ended, kill, log_of, state_of, until
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import LOG, Heard, sweep
 from dflash_tui.remote.launch import LaunchedRun, resume, status, stop
 from dflash_tui.runs import Cursor, RunState
+
+from .conftest import Start
+from .far_side import ended, kill, log_of, state_of, until
 
 
 async def kill_all(run: LaunchedRun) -> None:

@@ -7,14 +7,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-HERE = Path(__file__)
+ROOT = Path(__file__).parents[2]
 
 
 @contextlib.contextmanager
 def child(role: str, *args: str) -> Iterator[subprocess.Popen[str]]:
     """A process in `role` that has said its first line; killed when the `with` is left."""
     process = subprocess.Popen(
-        [sys.executable, HERE, role, *args], stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.store.children", role, *args],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stdin=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout
@@ -36,11 +40,10 @@ def own() -> None:
 
 def write(run_id: str, batch: str) -> None:
     """The owner, taking in `batch` more lines again and again; says how many are acknowledged."""
-    from conftest import grow
-
     from dflash_tui.runs import RunRecord
     from dflash_tui.store.access import writer
     from dflash_tui.store.database import Database
+    from tests.store.conftest import grow
 
     with writer() as store:
         assert isinstance(store, Database)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Rows, grow
 
 from dflash_tui.runs import RunRecord
 from dflash_tui.store.database import Database
+
+from .conftest import Rows, grow
 
 Ask = Callable[..., Rows]
 Attempts = Callable[[list[dict[str, Any]]], Rows]

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from conftest import rows_of
 
 from dflash_tui import paths
 from dflash_tui.errors import QueryError
 from dflash_tui.store import guard, queries
 from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
+
+from .conftest import rows_of
 
 CASES = json.loads((Path(__file__).parents[1] / "data/cases/case47_sql_guard.json").read_text())
 

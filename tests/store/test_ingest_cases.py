@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Rows, grow, rows_of
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import RunRecord
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+
+from .conftest import Rows, grow, rows_of
 
 Ask = Callable[..., Rows]
 

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import grow, rows_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plain_reader import attempts, counted_steps, read
 
 from dflash_tui import paths
 from dflash_tui.runs import RunRecord
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import Mirror
+
+from .conftest import grow, rows_of
+from .plain_reader import attempts, counted_steps, read
 
 _ids = itertools.count()
 

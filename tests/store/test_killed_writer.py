@@ -3,11 +3,12 @@
 import random
 
 import pytest
-from children import child
-from conftest import rows_of
 
 from dflash_tui.store.access import writer
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+
+from .children import child
+from .conftest import rows_of
 
 
 @pytest.mark.parametrize(("batch", "seed"), [("1", 1), ("40", 2), ("400", 3), ("4000", 4)])

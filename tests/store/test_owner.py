@@ -9,8 +9,6 @@ import stat
 import time
 
 import pytest
-from children import child
-from conftest import rows_of
 
 from dflash_tui import paths
 from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageError
@@ -21,6 +19,9 @@ from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
 from dflash_tui.store.owner import Owner, owner_gone, take_ownership, try_become_owner
+
+from .children import child
+from .conftest import rows_of
 
 ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import rows_of
 
 from dflash_tui import paths
 from dflash_tui.errors import QueryError, TimedOutError, UsageError
@@ -18,6 +17,8 @@ from dflash_tui.store.access import writer
 from dflash_tui.store.base import Store
 from dflash_tui.store.client import StoreClient
 from dflash_tui.store.database import Database
+
+from .conftest import rows_of
 
 ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from conftest import grow, rows_of
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
@@ -12,6 +11,8 @@ from dflash_tui.store.access import reader, writer
 from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+
+from .conftest import grow, rows_of
 
 TABLES = ("runs", "attempts", "records", "rejects", "events", "keys", "cursors", "steps")
 

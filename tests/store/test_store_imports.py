@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from children import child
+
+from .children import child
 
 HEAVY = ("duckdb", "asyncio", "textual", "asyncssh", "torch", "numpy", "typer", "platformdirs")
 REPORT = f"import sys; print([name for name in {HEAVY!r} if name in sys.modules])"

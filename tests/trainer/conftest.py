@@ -10,9 +10,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 import transformers
-from trainer_setup import checked, random_target
 
 from trainer.target import Target
+
+from .trainer_setup import checked, random_target
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,10 +4,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trainer_setup import case
 
 from trainer.blocks import Anchors, cut, draw_anchors, eligible, every_anchor, visible
 from trainer.loss import weighted_mean
+
+from .trainer_setup import case
 
 MASK = 99
 

@@ -3,7 +3,6 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
-from trainer_setup import case, checked
 
 from trainer import checkpoint
 from trainer.config import ConfigError, nest
@@ -11,6 +10,8 @@ from trainer.errors import RunError
 from trainer.model import Drafter
 from trainer.target import Target
 from trainer.zlab import draft_config, draft_shape
+
+from .trainer_setup import case, checked
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from trainer_setup import ROOT, nested
 
 from trainer import config as trainer_config
 from trainer.config import ConfigError, check, flatten, load, nest, schema
+
+from .trainer_setup import ROOT, nested
 
 TYPES = {"integer", "number", "string", "boolean", "list[integer]", "list[number]"}
 WORDS = {

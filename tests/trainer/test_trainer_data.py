@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trainer_setup import checked, write_rows
 
 from trainer.batches import Plan, collate
 from trainer.config import ConfigError
@@ -14,6 +13,8 @@ from trainer.decode import greedy
 from trainer.errors import Interrupted
 from trainer.regenerate import responses
 from trainer.stop import Stop
+
+from .trainer_setup import checked, write_rows
 
 TEMPLATE = (
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}\n{% endfor %}"

@@ -8,9 +8,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from trainer_setup import ROOT
 
 from trainer.config import check, schema
+
+from .trainer_setup import ROOT
 
 TRAINER = ROOT / "trainer"
 MODULES = sorted(TRAINER.glob("*.py"))

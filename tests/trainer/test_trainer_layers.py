@@ -2,10 +2,11 @@ import json
 
 import pytest
 import torch
-from trainer_setup import case, checked, random_target
 
 from trainer.config import ConfigError
 from trainer.target import Target, checked_layer_ids, spread_layer_ids
+
+from .trainer_setup import case, checked, random_target
 
 CASE = case("case81_layer_ids.expected.json")
 

@@ -1,9 +1,10 @@
 import pytest
 import torch
-from trainer_setup import case
 
 from trainer.evaluate import histogram, macro_tau, micro_tau
 from trainer.metrics import leading_runs, tally
+
+from .trainer_setup import case
 
 
 def tallied(right: list[list[int]], supervised: list[list[int]] | None = None, probability: float = 0.5):

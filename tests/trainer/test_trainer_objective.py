@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from trainer_setup import checked
 
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, draw_anchors
@@ -14,6 +13,8 @@ from trainer.model import Drafter
 from trainer.step import Objective, noisy
 from trainer.target import Target
 from trainer.zlab import draft_shape
+
+from .trainer_setup import checked
 
 BLOCK, GAMMA = 4, 2.5
 

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from trainer_setup import ROOT, checked, events, nested, records, write_rows
 
 from trainer.run import run
 from trainer.train import Run
+
+from .trainer_setup import ROOT, checked, events, nested, records, write_rows
 
 STEP_KEYS = {
     "event", "time", "step", "epoch", "loss", "accuracy", "accept_len", "ddtree_streak8", "lr", "grad_norm",

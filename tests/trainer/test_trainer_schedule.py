@@ -1,9 +1,10 @@
 import math
 
 import pytest
-from trainer_setup import case, checked
 
 from trainer import schedule
+
+from .trainer_setup import case, checked
 
 
 def test_lr_is_that_of_case_91(tmp_path):
