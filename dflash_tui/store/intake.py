@@ -33,7 +33,7 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class _Place:
-    """Where the intake of a run stands: its row of `cursors`, and its newest attempt."""
+    """Where the intake of a run stands: its row of `cursors`, its newest attempt, the keys it has logged."""
 
     run_id: str
     generation: int
@@ -41,6 +41,8 @@ class _Place:
     line_no: int
     before: Before
     attempt: Attempt
+    keys: set[str]
+    is_new: bool
     has_moved: bool = False
     total_steps: int | None = None
 
@@ -64,28 +66,30 @@ class _Tally:
 
 
 class Intake:
-    """Takes mirrors into the tables of one database, through a connection of its own."""
+    """Takes mirrors into the tables of one database, through a connection of its own.
+
+    Nobody else writes these tables, so where a run stands is read from them once and then remembered.
+    """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, names: Names) -> None:
         self._db = db
         self._names = names
-        self._keys: dict[str, set[str]] = {}
+        self._places: dict[str, _Place] = {}
 
     def take_in(self, run_id: str) -> IngestSummary:
         """All that the run's mirror holds beyond the tables. An error leaves what was committed before it."""
         mirror = Mirror(run_id)
         tally = _Tally()
-        try:
+        place = self._places.pop(run_id, None) or self._load(run_id)
+        if not self._is_current(mirror, place):
             with transaction(self._db):
-                place = self._load(run_id)
                 if place.byte_offset > mirror.size(TRAIN_LOG, place.generation):
                     self._forget_rows(run_id)
                     place = self._load(run_id)
                 self._take_files(mirror, place, tally)
                 self._save(place)
-        except BaseException:
-            self._keys.pop(run_id, None)
-            raise
+        # Remembered only now: after an error the tables say where the run stands.
+        self._places[run_id] = place
         return IngestSummary(
             run_id=run_id,
             rows=tally.num_rows,
@@ -99,21 +103,31 @@ class Intake:
             held_back_bytes=mirror.size(TRAIN_LOG, place.generation) - place.byte_offset,
         )
 
+    def _is_current(self, mirror: Mirror, place: _Place) -> bool:
+        is_newest = place.generation == mirror.generation(TRAIN_LOG)
+        return is_newest and place.byte_offset == mirror.size(TRAIN_LOG, place.generation)
+
     def _load(self, run_id: str) -> _Place:
-        if run_id not in self._keys:
-            keys = self._db.execute("select key from keys where run = $1", [run_id]).fetchall()
-            self._keys[run_id] = {key for (key,) in keys}
+        keys = self._db.execute("select key from keys where run = $1", [run_id]).fetchall()
         row = self._db.execute(
             "select generation, byte_offset, line_no, last_step, last_epoch from cursors where run = $1", [run_id]
         ).fetchone()
         generation, byte_offset, line_no, step, epoch = row or (1, 0, 1, None, None)
-        return _Place(run_id, generation, byte_offset, line_no, Before(step, epoch), load_newest(self._db, run_id))
+        return _Place(
+            run_id,
+            generation,
+            byte_offset,
+            line_no,
+            Before(step, epoch),
+            load_newest(self._db, run_id),
+            {key for (key,) in keys},
+            is_new=row is None,
+        )
 
     def _forget_rows(self, run_id: str) -> None:
         # The mirror is shorter than what was read from it: a disk that lost its last writes. Begin again.
         for table in ("records", "rejects", "attempts", "keys", "cursors"):
             self._db.execute(f"delete from {table} where run = $1", [run_id])  # noqa: S608 - names of our own
-        self._keys.pop(run_id, None)
 
     def _take_files(self, mirror: Mirror, place: _Place, tally: _Tally) -> None:
         newest = mirror.generation(TRAIN_LOG)
@@ -138,9 +152,11 @@ class Intake:
 
     def _take_slice(self, place: _Place, part: Slice, tally: _Tally) -> None:
         writer = RowWriter(self._db, self._names, place.run_id, place.generation, place.attempt.attempt)
-        found = writer.write(part, self._keys[place.run_id])
+        found = writer.write(part, place.keys)
         tally.add(found)
-        self._know(place.run_id, found.keys)
+        if fresh := found.keys - place.keys:
+            self._db.execute("insert into keys select $1, unnest($2)", [place.run_id, sorted(fresh)])
+            place.keys |= fresh
         if found.starts or not place.attempt.has_begun or not is_rising(place.before, found.train):
             attempts = follow(place.attempt, place.generation, place.before, found.train, found.starts)
             write_attempts(self._db, place.run_id, attempts)
@@ -151,31 +167,28 @@ class Intake:
         place.byte_offset, place.line_no = part.end_offset, part.line_no + part.num_lines
         place.has_moved = True
 
-    def _know(self, run_id: str, keys: set[str]) -> None:
-        fresh = keys - self._keys[run_id]
-        if fresh:
-            self._db.execute("insert into keys select $1, unnest($2)", [run_id, sorted(fresh)])
-            self._keys[run_id] |= fresh
-
     def _save(self, place: _Place) -> None:
         if not place.has_moved:
             return
-        self._db.execute("delete from cursors where run = $1", [place.run_id])
-        self._db.execute(
-            "insert into cursors (run, generation, byte_offset, line_no, attempt, last_step, last_epoch)"
-            " values ($1, $2, $3, $4, $5, $6, $7)",
-            [
-                place.run_id,
-                place.generation,
-                place.byte_offset,
-                place.line_no,
-                place.attempt.attempt,
-                *place.before,
-            ],
-        )
+        values = [
+            place.run_id,
+            place.generation,
+            place.byte_offset,
+            place.line_no,
+            place.attempt.attempt,
+            *place.before,
+        ]
+        if place.is_new:
+            self._db.execute("insert into cursors values ($1, $2, $3, $4, $5, $6, $7)", values)
+        else:
+            self._db.execute(
+                "update cursors set generation = $2, byte_offset = $3, line_no = $4, attempt = $5, last_step = $6,"
+                " last_epoch = $7 where run = $1",
+                values,
+            )
         self._db.execute(
             "update runs set last_step = coalesce($2, last_step), total_steps = coalesce($3, total_steps)"
             " where run = $1",
             [place.run_id, place.before.step, place.total_steps],
         )
-        place.has_moved = False
+        place.is_new = place.has_moved = False

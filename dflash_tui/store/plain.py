@@ -23,15 +23,23 @@ _PLAIN_KINDS = frozenset({"DOUBLE", "BIGINT", "INTEGER", "BOOLEAN", "DOUBLE[]"})
 _SAMPLES = 16
 
 
+class Column(NamedTuple):
+    """A column, its type, and the keys that fill it in the logs that a statement is for, best first."""
+
+    name: str
+    kind: str
+    keys: tuple[str, ...]
+
+
 class PlainStatement(NamedTuple):
     """`sql` takes $text, $num_lines, $line_no, $run, $attempt and $generation, and the parameters in `params`.
 
-    Its one row is a `PlainAnswer`, whose `given` goes with `columns`.
+    Its one row is a `PlainAnswer`, whose `given` goes with `unseen`.
     """
 
     sql: str
     params: dict[str, str]
-    columns: tuple[str, ...]
+    unseen: tuple[str, ...]
 
 
 class PlainAnswer(NamedTuple):
@@ -58,63 +66,63 @@ def keys_in(part: Slice) -> frozenset[str]:
     return frozenset(key.decode(errors="replace") for key in found)
 
 
-def plain_statement(names: Names, keys: Collection[str]) -> PlainStatement:
-    """The statement for logs that have these keys: a struct of the columns that are there is three times as fast as
-    one of all columns."""
+def plain_statement(names: Names, keys: Collection[str], seen: Collection[str]) -> PlainStatement:
+    """The statement for logs that have these keys, of which the run has `seen` some columns before.
+
+    It names the columns that are there and no others: planned anew for every slice, one of all columns takes three
+    times as long. A line with a key that is not among `keys` is left, unless there is one that we do not know.
+    """
     known = {column: tuple(given) for column, given in names.known(keys).items() if names.kinds[column] in _PLAIN_KINDS}
     if "event" in keys:
         known["event"] = ("event",)
-    return _build(tuple((column, names.kinds[column], given) for column, given in sorted(known.items())))
+    columns = tuple(Column(name, names.kinds[name], given) for name, given in sorted(known.items()))
+    unseen = tuple(name for name in known if name not in seen and name != "event")
+    return _build(columns, unseen, any(names.column(key) is None for key in keys))
 
 
 @lru_cache(maxsize=64)
-def _build(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> PlainStatement:
-    keys = [key for _, _, given in known for key in given]
+def _build(columns: tuple[Column, ...], unseen: tuple[str, ...], has_unknown: bool) -> PlainStatement:
+    keys = [key for column in columns for key in column.keys]
     # A struct needs a field: this one is never there.
-    spec = {key: _read_as(kind) for _, kind, given in known for key in given} or {"\ufffd": "DOUBLE"}
-    num_cells = " + ".join(f"({_field(key)} is not null)::int" for key in keys) or "0"
-    columns = [(column, kind, given) for column, kind, given in known if column != "event"]
-    values = {column: _value(kind, given) for column, kind, given in columns}
-    fits = [_fits(kind, given) for _, kind, given in columns]
-    names = [f'"{column}"' for column, _, _ in columns]
+    spec = {key: _read_as(column.kind) for column in columns for key in column.keys} or {"\ufffd": "DOUBLE"}
+    values = {column.name: _value(column) for column in columns if column.name != "event"}
+    names = [f'"{name}"' for name in values]
     step, epoch, rank = (f'"{name}"' if name in values else "null" for name in ("step", "epoch", "rank"))
     is_train = f"event = 'train' and coalesce({rank}, 0) = 0"
+    cells = ", ".join(f"case when {_field(key)} is not null then 1 end" for key in keys)
+    extra = "case when num_pairs > num_cells then json_merge_patch(line, $known) end" if has_unknown else "null::json"
+    fits = ["num_pairs - num_cells = coalesce(len(json_keys(extra)), 0)" if has_unknown else "num_pairs = num_cells"]
+    fits += filter(None, map(_fits, columns))
     # Only names of columns and their aliases become part of the text, quoted; what a log holds is bound. The limit
     # keeps the filter from moving down, where it would parse every line a second time.
     sql = f"""
 with taken as (
   insert into records (run, attempt, generation, line_no, event{"".join(f", {name}" for name in names)}, extra)
-  select $run, $attempt, $generation, $line_no + i, {_event(known)}, {"".join(f"{v}, " for v in values.values())}extra
-  from (
-    select *, {num_cells} as num_cells,
-      case when num_pairs > {num_cells} then json_merge_patch(line, $known) end as extra
-    from (
+  select $run, $attempt, $generation, $line_no + i, {_event(columns)}, {"".join(f"{v}, " for v in values.values())}extra
+  from (select *, {extra} as extra from (select *, list_count([{cells}]) as num_cells from (
       select line, i, (strlen(line) - strlen(replace(line, '":', ''))) // 2 as num_pairs,
         json_transform(case when regexp_full_match(line, $plain) then line end, $spec) as s
       from (select unnest(string_split($text, chr(10))) as line, unnest(range($num_lines)) as i)
       limit $num_lines)
-    where s is not null)
-  where {" and ".join(["num_pairs - num_cells = coalesce(len(json_keys(extra)), 0)", *filter(None, fits)])}
+    where s is not null))
+  where {" and ".join(fits)}
   returning line_no, event, extra{"".join(f", {name}" for name in names)}
 )
-select count(*), count(*) filter (where {is_train}),
-  list(line_no), list(case when {is_train} then {step} end), list({epoch}),
-  [{", ".join(f"count({name}) > 0" for name in names)}],
-  list(distinct json_keys(extra)) filter (where extra is not null)
+select count(*), count(*) filter (where {is_train}), list(line_no), list(case when {is_train} then {step} end),
+  list({epoch}), [{", ".join(f'count("{name}") > 0' for name in unseen)}],
+  {"list(distinct json_keys(extra)) filter (where extra is not null)" if has_unknown else "null"}
 from taken
 """  # noqa: S608
-    params = {
-        "plain": _pattern(known),
-        "spec": json.dumps(spec),
-        "known": json.dumps(dict.fromkeys(keys)),
-    }
-    return PlainStatement(sql, params, tuple(column for column, _, _ in columns))
+    params = {"plain": _pattern(columns), "spec": json.dumps(spec)}
+    if has_unknown:
+        params["known"] = json.dumps(dict.fromkeys(keys))
+    return PlainStatement(sql, params, unseen)
 
 
-def _pattern(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> str:
+def _pattern(columns: tuple[Column, ...]) -> str:
     pairs = [f"{_KEY}{_NUMBER}", '"event": ?"train"']
     for kind, value in (("DOUBLE[]", _LIST), ("BOOLEAN", "(?:true|false)")):
-        keys = [re.escape(key) for _, found, keys in known for key in keys if found == kind]
+        keys = [re.escape(key) for column in columns for key in column.keys if column.kind == kind]
         if keys:
             pairs.append(f'"(?:{"|".join(keys)})": ?{value}')
     pair = f"(?:{'|'.join(pairs)})"
@@ -130,31 +138,33 @@ def _read_as(kind: str) -> str:
     return {"BIGINT": "DOUBLE", "INTEGER": "DOUBLE", "BOOLEAN": "VARCHAR"}.get(kind, kind)
 
 
-def _value(kind: str, keys: tuple[str, ...]) -> str:
-    value = f"coalesce({', '.join(map(_field, keys))})" if len(keys) > 1 else _field(keys[0])
-    if kind == "BOOLEAN":
+def _value(column: Column) -> str:
+    fields = [_field(key) for key in column.keys]
+    value = f"coalesce({', '.join(fields)})" if len(fields) > 1 else fields[0]
+    if column.kind == "BOOLEAN":
         return f"{value} = 'true'"
-    return f"{value}::{kind}" if kind in ("BIGINT", "INTEGER") else value
+    return f"{value}::{column.kind}" if column.kind in ("BIGINT", "INTEGER") else value
 
 
-def _fits(kind: str, keys: tuple[str, ...]) -> str:
+def _fits(column: Column) -> str:
     """Whether a column is given once at most, and as what it holds: a whole number exactly, a truth as its word."""
-    terms = [f"{' + '.join(f'({_field(key)} is not null)::int' for key in keys)} <= 1"] if len(keys) > 1 else []
-    if kind in ("BIGINT", "INTEGER"):
-        limit = 2**53 if kind == "BIGINT" else 2**31
-        terms += [f"coalesce(abs({f}) < {limit} and {f} = floor({f}), true)" for f in map(_field, keys)]
-    if kind == "BOOLEAN":
-        terms += [f"coalesce({f} in ('true', 'false'), true)" for f in map(_field, keys)]
+    fields = [_field(key) for key in column.keys]
+    terms = [f"{' + '.join(f'({field} is not null)::int' for field in fields)} <= 1"] if len(fields) > 1 else []
+    if column.kind in ("BIGINT", "INTEGER"):
+        limit = 2**53 if column.kind == "BIGINT" else 2**31
+        terms += [f"coalesce(abs({field}) < {limit} and {field} = floor({field}), true)" for field in fields]
+    if column.kind == "BOOLEAN":
+        terms += [f"coalesce({field} in ('true', 'false'), true)" for field in fields]
     return " and ".join(terms)
 
 
-def _event(known: tuple[tuple[str, str, tuple[str, ...]], ...]) -> str:
+def _event(columns: tuple[Column, ...]) -> str:
     """The event of a line that names none, as in `exact.event_of`."""
-    keys = {column: given for column, _, given in known}
-    named = "s.event is not null" if "event" in keys else "false"
-    if "eval_loss" not in keys:
+    names = {column.name for column in columns}
+    if "eval_loss" not in names:
         return "case when num_cells = 0 then 'note' else 'train' end"
-    loss = "s.loss is null" if "loss" in keys else "true"
+    named = "s.event is not null" if "event" in names else "false"
+    loss = "s.loss is null" if "loss" in names else "true"
     return (
         f"case when {named} then 'train' when s.eval_loss is not null and {loss} then 'eval'"
         " when num_cells = 0 then 'note' else 'train' end"

@@ -14,6 +14,9 @@ from dflash_tui.store.keys import Names
 from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
 from dflash_tui.store.plain import PlainAnswer, keys_in, plain_statement
 
+# Planning the statement for plain lines takes as long as reading this many one by one.
+FEW_LINES = 200
+
 
 @dataclass(slots=True)
 class TrainRows:
@@ -72,20 +75,24 @@ class RowWriter:
         self._where = {"run": run_id, "generation": generation}
         self._attempt = attempt
 
-    def write(self, part: Slice, expected_keys: set[str]) -> SliceRows:
-        """`expected_keys`: what the run has logged before; only a matter of speed."""
+    def write(self, part: Slice, seen: set[str]) -> SliceRows:
+        """`seen`: the keys that the run has logged before."""
         found = SliceRows()
         if part.is_too_long:
             text = part.data.decode(errors="replace")
             reason = f"longer than {MAX_LINE_BYTES >> 20} MiB"
             found.rejects.append(RejectedLine(part.line_no, part.byte_offset, reason, text))
-        elif left := self._write_plain(part, expected_keys, found):
+        elif left := self._write_plain(part, seen, found):
             self._write_exact(part, left, found)
         self._write_rejects(found.rejects)
         return found
 
-    def _write_plain(self, part: Slice, expected_keys: set[str], found: SliceRows) -> Sequence[int]:
-        statement = plain_statement(self._names, keys_in(part) | expected_keys)
+    def _write_plain(self, part: Slice, seen: set[str], found: SliceRows) -> Sequence[int]:
+        """Take the plain lines; the numbers of the others."""
+        lines = range(part.line_no, part.line_no + part.num_lines)
+        if part.num_lines < FEW_LINES:
+            return lines
+        statement = plain_statement(self._names, keys_in(part) | seen, seen)
         values = {
             **self._where,
             **statement.params,
@@ -97,19 +104,20 @@ class RowWriter:
         [row] = self._db.execute(statement.sql, values).fetchall()
         answer = PlainAnswer(*row)
         found.num_rows = answer.num_rows
-        found.keys.update(column for column, given in zip(statement.columns, answer.given, strict=True) if given)
+        found.keys.update(column for column, given in zip(statement.unseen, answer.given, strict=True) if given)
         found.keys.update(key for keys in answer.unknown_keys or () for key in keys)
         steps = answer.steps or []
         found.num_without_step = answer.num_train - len(steps) + steps.count(None)
         found.train = TrainRows(answer.lines or [], steps, answer.epochs or []).sorted()
         if answer.num_rows == part.num_lines:
             return ()
-        return sorted(set(range(part.line_no, part.line_no + part.num_lines)).difference(found.train.lines))
+        return sorted(set(lines).difference(found.train.lines))
 
     def _write_exact(self, part: Slice, left: Sequence[int], found: SliceRows) -> None:
         lines = part.raw_lines()
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
         rows: list[str] = []
+        columns: set[str] = set()
         train: list[tuple[int, int, float | None]] = []
         for line_no in left:
             at = line_no - part.line_no
@@ -122,10 +130,11 @@ class RowWriter:
                 cells, notes = row_of(self._names, record)
                 found.warnings.extend((line_no, note) for note in notes)
                 self._note(found, line_no, cells, train)
+                columns.update(cells)
                 rows.append(as_json({**cells, "line_no": line_no}))
         if rows:
             found.train = found.train.merged(train)
-            self._insert(rows)
+            self._insert(rows, columns)
 
     def _note(
         self, found: SliceRows, line_no: int, cells: dict[str, Any], train: list[tuple[int, int, float | None]]
@@ -146,8 +155,9 @@ class RowWriter:
             else:
                 train.append((line_no, step, cells.get("epoch")))
 
-    def _insert(self, rows: list[str]) -> None:
-        kinds = {**self._names.kinds, "line_no": "BIGINT", "extra": "JSON"}
+    def _insert(self, rows: list[str], columns: set[str]) -> None:
+        kinds = {name: kind for name, kind in self._names.kinds.items() if name in columns}
+        kinds |= {"line_no": "BIGINT", "extra": "JSON"}
         spec = ", ".join(f'"{name}":"{kind}"' for name, kind in kinds.items())
         targets = ", ".join(f'"{name}"' for name in kinds)
         self._db.execute(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dflash_tui.runs import RunRecord
+from dflash_tui.store import rows
 from dflash_tui.store.database import Database
 
 from .conftest import Rows, grow
@@ -24,12 +25,14 @@ def train(*steps: int, **cells: Any) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(params=["at once", "by threes", "line by line"])
-def attempts(database: Database, ask: Ask, request: pytest.FixtureRequest) -> Attempts:
+def attempts(database: Database, ask: Ask, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Attempts:
     """The attempts of a log: first line, first step, cut. It makes no difference how the log arrives."""
+    if request.param != "line by line":
+        monkeypatch.setattr(rows, "FEW_LINES", 0)
 
-    def of(rows: list[dict[str, Any]]) -> Rows:
+    def of(log: list[dict[str, Any]]) -> Rows:
         database.register_run(RunRecord("r", "r", "train"))
-        lines = [json.dumps(row).encode() + b"\n" for row in rows]
+        lines = [json.dumps(row).encode() + b"\n" for row in log]
         size = {"at once": len(lines), "by threes": 3, "line by line": 1}[request.param]
         for begin in range(0, len(lines), size):
             grow("r", b"".join(lines[begin : begin + size]))
@@ -67,25 +70,25 @@ def test_a_resume_within_an_epoch_is_one(attempts: Attempts) -> None:
 
 
 def test_a_second_start_begins_an_attempt_and_its_first_step_says_where(attempts: Attempts) -> None:
-    rows = [START, *train(1, 2, 3), {**START, "resumed_from_step": 4}, {"event": "eval", "step": 2}, *train(5, 6)]
-    assert attempts(rows) == [(1, 1, 5), (5, 5, NEVER)]
+    log = [START, *train(1, 2, 3), {**START, "resumed_from_step": 4}, {"event": "eval", "step": 2}, *train(5, 6)]
+    assert attempts(log) == [(1, 1, 5), (5, 5, NEVER)]
 
 
 def test_two_starts_without_a_step_between_make_one_attempt(attempts: Attempts, ask: Ask) -> None:
-    rows = [START, START, *train(1, 2), START, {**START, "resumed_from_step": 1, "time": 9.0}, *train(2)]
-    assert attempts(rows) == [(1, 1, 2), (5, 2, NEVER)]
+    log = [START, START, *train(1, 2), START, {**START, "resumed_from_step": 1, "time": 9.0}, *train(2)]
+    assert attempts(log) == [(1, 1, 2), (5, 2, NEVER)]
     assert ask("select resumed_from_step, started from attempts where attempt = 2") == [(1, 9.0)]
 
 
 def test_a_late_evaluation_is_no_resume(attempts: Attempts, ask: Ask) -> None:
-    rows = [*train(1, 2, 3), {"event": "eval", "step": 1, "eval_loss": 2.0}, {"eval_loss": 3.0, "step": 2}, *train(4)]
-    assert attempts(rows) == [(1, 1, NEVER)]
+    log = [*train(1, 2, 3), {"event": "eval", "step": 1, "eval_loss": 2.0}, {"eval_loss": 3.0, "step": 2}, *train(4)]
+    assert attempts(log) == [(1, 1, NEVER)]
     assert ask("select step, eval_loss from evals order by step") == [(1, 2.0), (2, 3.0)]
 
 
 def test_rows_of_other_ranks_neither_count_nor_resume(attempts: Attempts, ask: Ask) -> None:
-    rows = [cells for step in (1, 2, 3) for rank in (0, 1) for cells in train(step, rank=rank)]
-    assert attempts(rows) == [(1, 1, NEVER)]
+    log = [cells for step in (1, 2, 3) for rank in (0, 1) for cells in train(step, rank=rank)]
+    assert attempts(log) == [(1, 1, NEVER)]
     assert ask("select step, rank from steps order by step") == [(1, 0), (2, 0), (3, 0)]
 
 

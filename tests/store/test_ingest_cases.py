@@ -11,12 +11,19 @@ import pytest
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import RunRecord
+from dflash_tui.store import rows
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
 from .conftest import Rows, grow, rows_of
 
 Ask = Callable[..., Rows]
+
+
+@pytest.fixture(autouse=True, params=[0, 200])
+def few_lines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every case both ways: by DuckDB what it reads exactly, or all in Python as for the few lines of a poll."""
+    monkeypatch.setattr(rows, "FEW_LINES", request.param)
 
 
 @pytest.fixture

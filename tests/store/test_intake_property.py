@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dflash_tui import paths
 from dflash_tui.runs import RunRecord
+from dflash_tui.store import rows
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import Mirror
 
@@ -100,8 +101,9 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b) and type(a) is type(b)
 
 
+@pytest.mark.parametrize("few_lines", [0, 200])
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     data=log_lines,
@@ -109,9 +111,17 @@ def same(a: Any, b: Any) -> bool:
     cuts=st.lists(st.integers(0, 2000), max_size=4),
 )
 def test_the_tables_hold_what_plain_python_reads(
-    shared: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, tail: bytes, cuts: list[int]
+    shared: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    few_lines: int,
+    data: bytes,
+    tail: bytes,
+    cuts: list[int],
 ) -> None:
     monkeypatch.setenv("DFLASH_TUI_HOME", str(shared.path.parent.parent))
+    # Either way of reading: by DuckDB what it reads exactly, or all in Python as for the few lines of a poll.
+    monkeypatch.setattr(rows, "FEW_LINES", few_lines)
     run_id = f"run-{next(_ids)}"
     shared.register_run(RunRecord(run_id, run_id, "ingested"))
     whole = data + tail
@@ -120,29 +130,29 @@ def test_the_tables_hold_what_plain_python_reads(
     for begin, end in itertools.pairwise(places):
         grow(run_id, whole[begin:end])
         summaries.append(shared.take_in(run_id))
-    rows, refused = read(whole)
-    check_rows(shared, run_id, rows)
+    right, refused = read(whole)
+    check_rows(shared, run_id, right)
     assert [
         no for (no,) in rows_of(shared, "select line_no from rejects where run = $run order by 1", run=run_id)
     ] == refused
-    assert sum(found.rows for found in summaries) == len(rows)
+    assert sum(found.rows for found in summaries) == len(right)
     assert sum(found.rejects for found in summaries) == len(refused)
-    check_attempts(shared, run_id, rows)
+    check_attempts(shared, run_id, right)
     if summaries:
         assert summaries[-1].held_back_bytes == len(tail) if data else len(whole)
         assert Mirror(run_id).path("train_log.jsonl").read_bytes() == whole
 
 
-def check_rows(store: Database, run_id: str, rows: list[dict[str, Any]]) -> None:
+def check_rows(store: Database, run_id: str, right: list[dict[str, Any]]) -> None:
     stored = rows_of(
         store,
         "select line_no, event, step, loss, grad_norm, epoch, lr, grad_clipped, position_acc, extra from records"
         " where run = $run order by line_no",
         run=run_id,
     )
-    assert len(stored) == len(rows)
+    assert len(stored) == len(right)
     for cells, (line_no, event, step, loss, grad_norm, epoch, lr, clipped, position_acc, extra) in zip(
-        rows, stored, strict=True
+        right, stored, strict=True
     ):
         assert (line_no, event, step) == (cells["line_no"], cells["event"], cells["step"]), cells
         for name, value in (("loss", loss), ("grad_norm", grad_norm), ("epoch", epoch), ("lr", lr)):
@@ -156,12 +166,12 @@ def check_rows(store: Database, run_id: str, rows: list[dict[str, Any]]) -> None
                 assert kept[key] == value
 
 
-def check_attempts(store: Database, run_id: str, rows: list[dict[str, Any]]) -> None:
-    if not rows:
+def check_attempts(store: Database, run_id: str, right: list[dict[str, Any]]) -> None:
+    if not right:
         return
     stored = rows_of(store, "select first_line, first_step from attempts where run = $run order by attempt", run=run_id)
-    assert stored == attempts(rows)
+    assert stored == attempts(right)
     counted = rows_of(
         store, "select step from steps where run = $run and step is not null order by line_no", run=run_id
     )
-    assert [step for (step,) in counted] == counted_steps(rows)
+    assert [step for (step,) in counted] == counted_steps(right)

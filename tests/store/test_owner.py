@@ -13,7 +13,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageError
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import client, wire
+from dflash_tui.store import client, owner, wire
 from dflash_tui.store.access import reader, writer
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
@@ -27,14 +27,14 @@ ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
 
 
 async def become_owner() -> Owner:
-    owner = await try_become_owner(lambda sentence: None, StoreOptions())
-    assert owner
-    return owner
+    ours = await try_become_owner(lambda sentence: None, StoreOptions())
+    assert ours
+    return ours
 
 
-async def running(owner: Owner, number: int) -> None:
+async def running(ours: Owner, number: int) -> None:
     async with asyncio.timeout(5):
-        while owner.database.num_running != number:  # noqa: ASYNC110 - other threads change it
+        while ours.database.num_running != number:  # noqa: ASYNC110 - other threads change it
             await asyncio.sleep(0.01)
 
 
@@ -77,15 +77,15 @@ def test_the_socket_is_for_us_alone() -> None:
 def test_only_one_of_many_becomes_owner() -> None:
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         found = list(threads.map(lambda _: take_ownership(lambda sentence: None, StoreOptions()), range(8)))
-    [owner] = [owner for owner in found if owner]
-    asyncio.run(_leave(owner))
+    [ours] = filter(None, found)
+    asyncio.run(_leave(ours))
     again = take_ownership(lambda sentence: None, StoreOptions())
     assert again
     asyncio.run(_leave(again))
 
 
-async def _leave(owner: Owner) -> None:
-    async with owner:
+async def _leave(ours: Owner) -> None:
+    async with ours:
         pass
 
 
@@ -104,8 +104,8 @@ def test_a_dead_owners_socket_is_in_nobodys_way() -> None:
 
 
 def test_a_waiting_session_takes_over_from_a_killed_owner() -> None:
-    with child("own") as owner, child("wait") as session:
-        owner.kill()
+    with child("own") as ours, child("wait") as session:
+        ours.kill()
         assert session.stdout
         assert session.stdout.readline() == "owner\n"
         with writer() as store:
@@ -115,8 +115,8 @@ def test_a_waiting_session_takes_over_from_a_killed_owner() -> None:
 
 
 async def test_a_waiting_session_learns_of_an_orderly_leave() -> None:
-    owner = await become_owner()
-    async with owner:
+    ours = await become_owner()
+    async with ours:
         assert await try_become_owner(lambda sentence: None, StoreOptions()) is None
         waiting = asyncio.ensure_future(owner_gone())
         await asyncio.sleep(0.1)
@@ -126,29 +126,29 @@ async def test_a_waiting_session_learns_of_an_orderly_leave() -> None:
 
 
 async def test_a_clients_death_cancels_its_query() -> None:
-    async with await become_owner() as owner:
+    async with await become_owner() as ours:
         with child("ask", ENDLESS) as process:
-            await running(owner, 1)
+            await running(ours, 1)
             process.kill()
             process.wait()
-            await running(owner, 0)
+            await running(ours, 0)
 
 
 async def test_many_dead_clients_leave_no_thread_busy() -> None:
-    async with await become_owner() as owner:
+    async with await become_owner() as ours:
         exchanges = [await asyncio.to_thread(client.Exchange, wire.Query(ENDLESS, {}, None)) for _ in range(20)]
-        await running(owner, 20)
+        await running(ours, 20)
         for exchange in exchanges:
             exchange.close()
-        await running(owner, 0)
+        await running(ours, 0)
         assert await asyncio.to_thread(rows_of, StoreClient(), "select 1") == [(1,)]
 
 
 async def test_leaving_does_not_wait_for_a_query() -> None:
-    owner = await become_owner()
-    async with owner:
+    ours = await become_owner()
+    async with ours:
         asking = asyncio.ensure_future(asyncio.to_thread(lambda: rows_of(StoreClient(), ENDLESS)))
-        await running(owner, 1)
+        await running(ours, 1)
         begun = time.monotonic()
     assert time.monotonic() - begun < 5
     with pytest.raises((OwnerGoneError, QueryError)):
@@ -174,9 +174,9 @@ async def test_many_clients_at_once_get_their_own_rows() -> None:
 
 
 async def test_refresh_reaches_the_collector() -> None:
-    async with await become_owner() as owner:
+    async with await become_owner() as ours:
         told: list[str | None] = []
-        owner.database.on_refresh = told.append
+        ours.database.on_refresh = told.append
         await asyncio.to_thread(StoreClient().refresh, "r")
         await asyncio.to_thread(StoreClient().refresh, None)
     assert told == ["r", None]
@@ -221,8 +221,9 @@ def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_working_owner_is_not_taken_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENT_S", 2.0)
-    with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=4) as answer:
+    monkeypatch.setattr(owner, "ALIVE_EVERY_S", 0.1)
+    monkeypatch.setattr(client, "SILENT_S", 0.6)
+    with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=1.5) as answer:
         answer.rows()
     assert wire.ALIVE_EVERY_S < wire.SILENT_S / 2
 
@@ -253,8 +254,8 @@ def test_case45_a_query_while_a_session_has_the_database_open() -> None:
 
 def test_a_lock_whose_holder_does_not_serve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dflash_tui.store.access._BUSY_AFTER_S", 0.3)
-    owner = take_ownership(lambda sentence: None, StoreOptions())
-    assert owner
+    ours = take_ownership(lambda sentence: None, StoreOptions())
+    assert ours
     with pytest.raises(StoreBusyError, match=rf"held by PID {os.getpid()} \(.*\), which does not answer"), writer():
         pass
-    asyncio.run(_leave(owner))
+    asyncio.run(_leave(ours))
