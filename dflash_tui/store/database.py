@@ -25,7 +25,7 @@ from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
-from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+from dflash_tui.store.mirror import Mirror, mirrored_runs
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.transactions import transaction
@@ -165,16 +165,11 @@ class Database:
             self._need(self._write_db, run_id)
             return self._intake.take_in(run_id)
 
-    def is_current(self, run_id: str) -> bool:
-        """Whether the tables know all that the run's mirror does; a half last line may make this a false no."""
-        mirror = Mirror(run_id)
+    def stale_runs(self) -> list[str]:
+        """The runs whose mirror holds more than the tables, or less; a half last line is more as well."""
         with self._reading() as db:
-            if not ledger.has_run(db, run_id):
-                return False
-            [(num_events,)] = db.execute("select count(*) from events where run = $1", [run_id]).fetchall()
-            at = db.execute("select generation, byte_offset from cursors where run = $1", [run_id]).fetchone()
-        newest = (mirror.generation(TRAIN_LOG), mirror.size(TRAIN_LOG))
-        return num_events == sum(1 for _ in mirror.events()) and (at or (1, 0)) == newest
+            known = ledger.extents(db)
+        return [run_id for run_id in mirrored_runs() if known.get(run_id) != Mirror(run_id).extent()]
 
     def restore(self, run_id: str) -> IngestSummary:
         """Put a run that only its mirror knows back into the tables: its record, its events, its rows."""

@@ -67,11 +67,23 @@ def has_run(db: duckdb.DuckDBPyConnection, run_id: str) -> bool:
     return bool(db.execute("select 1 from runs where run = $1", [run_id]).fetchall())
 
 
-def list_runs(db: duckdb.DuckDBPyConnection) -> list[Run]:
-    """Every run, the newest first."""
-    rows = db.execute(f"select {_RUN} from runs order by created desc nulls last, run").fetchall()  # noqa: S608
+def list_runs(db: duckdb.DuckDBPyConnection, run_id: str | None = None) -> list[Run]:
+    """Every run, the newest first; or the one with this id."""
+    rows = db.execute(
+        f"select {_RUN} from runs where run = coalesce($1, run) order by created desc nulls last, run",  # noqa: S608
+        [run_id],
+    ).fetchall()
     now = time.time()
     return [_run(row, now) for row in rows]
+
+
+def extents(db: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int, int]]:
+    """How much of each run is in the tables, as `Mirror.extent` has it."""
+    rows = db.execute(
+        "select run, coalesce(any_value(c.generation), 1), coalesce(any_value(c.byte_offset), 0), count(e.kind)"
+        " from runs left join cursors c using (run) left join events e using (run) group by run"
+    ).fetchall()
+    return {run: (generation, byte_offset, num_events) for run, generation, byte_offset, num_events in rows}
 
 
 def _run(row: tuple[Any, ...], now: float) -> Run:
@@ -95,7 +107,7 @@ def detail_of(db: duckdb.DuckDBPyConnection, run_id: str) -> RunDetail:
     name, kind, host, path, log, created, parent, code_hash, config, pid, state_since = rows[0][1:]
     config = None if config is None else msgspec.json.decode(config)
     record = RunRecord(run_id, name, kind, host, path, log, created, parent, code_hash, config)
-    [run] = [run for run in list_runs(db) if run.run_id == run_id]
+    [run] = list_runs(db, run_id)
     attempts = db.execute(
         "select attempt, generation, first_line, first_step, nullif(cut_step, $2), started, resumed_from_step"
         " from attempts where run = $1 order by attempt",

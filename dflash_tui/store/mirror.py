@@ -148,6 +148,10 @@ class Mirror:
         """The number of the newest generation, from 1."""
         return 1 + max((number for number, _ in self.older(stream)), default=0)
 
+    def extent(self) -> tuple[int, int, int]:
+        """How much is here: the log's newest generation, its bytes, and how many events."""
+        return self.generation(TRAIN_LOG), self.size(TRAIN_LOG), sum(1 for _ in self.events())
+
     @contextmanager
     def _writing(self, file: Path) -> Iterator[Path]:
         """`file`, its folder made; DflashError when the machine cannot take it."""

@@ -15,7 +15,6 @@ from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.database import Database, SchemaVersionError
 from dflash_tui.store.guard import query_error
-from dflash_tui.store.mirror import mirrored_runs
 
 Notice = Callable[[str], None]
 
@@ -81,7 +80,7 @@ def _set_aside(path: Path, error: Exception, notice: Notice) -> None:
 
 def _catch_up(database: Database, notice: Notice) -> None:
     """What the mirrors know and the tables do not: all of a new database, or what a crash kept from being noted."""
-    stale = [run_id for run_id in mirrored_runs() if not database.is_current(run_id)]
+    stale = database.stale_runs()
     num_rows = 0
     for run_id in stale:
         try:
