@@ -34,7 +34,9 @@ class RunningQuery:
         """QueryError for what is wrong or not allowed; TimedOutError when `timeout_s` is over before the first row."""
         try:
             with self._turn:
-                checked = check(self._db, sql, self._tables)
+                # Looking at the statement asks the engine too, and is cancelled like the rest.
+                with self._one_line_errors():
+                    checked = check(self._db, sql, self._tables)
                 bound = _bind(checked, params or {})
                 if timeout_s is not None:
                     self._timeout_s = timeout_s
