@@ -13,21 +13,23 @@ from dflash_tui.store.keys import EVAL_WORDS, Names
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _WORDS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 _MISFIT = object()
+_encoder = json.JSONEncoder(ensure_ascii=False)
 
 
 def row_of(names: Names, record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The cells of one logged object, `event` and `extra` among them, and notes on what did not fit."""
     cells: dict[str, Any] = {}
-    extra = {key: value for key, value in record.items() if names.column(key) is None}
+    layout = names.layout(tuple(record))
+    extra = {key: record[key] for key in layout.unknown}
     notes = []
-    for column, keys in names.known(record).items():
+    for column, kind, keys in layout.known:
         for key in keys:
             value = record[key]
             if value is None:
                 continue
-            cell = cell_of(names.kinds[column], value)
+            cell = value if type(value) is float and kind == "DOUBLE" else cell_of(kind, value)
             if cell is _MISFIT:
-                notes.append(f"{key}: {_short(value)} is not {_KINDS[names.kinds[column]]}; kept in extra")
+                notes.append(f"{key}: {_short(value)} is not {_KINDS[kind]}; kept in extra")
             if cell is _MISFIT or (column in cells and cells[column] != cell):
                 extra[key] = value
             elif column not in cells:
@@ -82,8 +84,8 @@ _KINDS = {
 
 def as_json(cells: dict[str, Any]) -> str:
     """A row on its way to DuckDB's JSON reader, which takes Python's NaN and infinities but no half surrogates."""
-    text = json.dumps(cells, ensure_ascii=False)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = _encoder.encode(cells)
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _double(value: Any) -> Any:

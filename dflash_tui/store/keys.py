@@ -4,6 +4,7 @@ The columns themselves are read from the database, so that sql/schema.sql stays 
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from dflash_tui.errors import UsageError
 from dflash_tui.text import did_you_mean
@@ -46,6 +47,16 @@ EVAL_WORDS = frozenset({"val", "valid", "validation", "test", "evaluate", "evalu
 _OURS = frozenset({"run", "attempt", "generation", "line_no", "extra"})
 
 
+_MAX_LAYOUTS = 256
+
+
+class Layout(NamedTuple):
+    """Columns with their types and the keys that fill them, best first; and the keys that fill none."""
+
+    known: tuple[tuple[str, str, tuple[str, ...]], ...]
+    unknown: tuple[str, ...]
+
+
 class Names:
     """Which key fills which column, best name first. `kinds` are the columns a log can fill, with their types."""
 
@@ -58,11 +69,22 @@ class Names:
                     f"[aliases] {key} = {column!r}: there is no such column; {did_you_mean(column, self.kinds)}"
                 )
             known[key] = column
+        self._layouts: dict[tuple[str, ...], Layout] = {}
         self._columns = {key: column for key, column in known.items() if key not in self.kinds}
 
     def column(self, key: str) -> str | None:
         """The column that `key` fills, None for a key we do not know."""
         return key if key in self.kinds else self._columns.get(key)
+
+    def layout(self, keys: tuple[str, ...]) -> Layout:
+        """Where the keys of one record go. Logs have few layouts, so they are remembered."""
+        if (layout := self._layouts.get(keys)) is None:
+            known = tuple((column, self.kinds[column], tuple(given)) for column, given in self.known(keys).items())
+            layout = Layout(known, tuple(key for key in keys if self.column(key) is None))
+            if len(self._layouts) >= _MAX_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[keys] = layout
+        return layout
 
     def known(self, keys: Iterable[str]) -> dict[str, list[str]]:
         """Those of `keys` that fill a column, by column, the column's own name before its aliases."""
