@@ -92,7 +92,8 @@ def _row(place: str, raw: dict[str, Any], split: str, tokenizer: Any, config: Co
     wanted = raw.get("max_new_tokens", config["data.max_new_tokens"])
     if not isinstance(wanted, int) or wanted < 1:
         raise ConfigError(f"{place}: max_new_tokens {wanted!r} is not allowed: an integer of at least 1")
-    return Row(split, prompt, None if response is None else response[:room], min(wanted, room))
+    wanted = min(wanted, config["data.max_new_tokens"], room)
+    return Row(split, prompt, None if response is None else response[:room], wanted)
 
 
 def _tokens(place: str, raw: dict[str, Any], tokenizer: Any) -> tuple[list[int], list[int] | None]:

@@ -31,6 +31,12 @@ def test_a_prompt_is_its_bytes_and_waits_for_a_response(tmp_path, tiny):
     assert rows_of(tmp_path, tiny, [row]) == [Row("train", list("é\n".encode()), None, 7)]
 
 
+def test_the_smallest_of_the_limits_on_new_tokens_holds(tmp_path, tiny):
+    row = {"prompt": "ab", "max_new_tokens": 9}
+    limits = {"data.max_new_tokens": 5}, {"data.max_new_tokens": 50}, {"data.max_seq_len": 8}
+    assert [rows_of(tmp_path, tiny, [row], **limit)[0].budget for limit in limits] == [5, 9, 6]
+
+
 def test_a_response_that_is_there_is_kept(tmp_path, tiny):
     rows = rows_of(tmp_path, tiny, [{"prompt": "ab", "response": "cde"}])
     assert (rows[0].prompt, rows[0].response) == (list(b"ab"), list(b"cde"))
