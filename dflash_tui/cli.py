@@ -54,9 +54,10 @@ def main() -> None:
 
 
 def _tell(error: DflashError) -> None:
-    say(f"dflash-tui: {error}")
-    if isinstance(error, QueryError) and error.column and sys.stderr.isatty():
-        say(" " * (error.column - 1) + "^")
+    column = error.column if isinstance(error, QueryError) else None
+    say(f"dflash-tui: {error}" + (f" (column {column})" if column else ""))
+    if column and sys.stderr.isatty():
+        say(" " * (column - 1) + "^")
 
 
 def _version(wanted: bool) -> None:

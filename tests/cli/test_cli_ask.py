@@ -102,7 +102,7 @@ def test_a_growing_log_is_taken_in_once(log: Path) -> None:
         ("select 1; select 2", "2 statements"),
         ("select * from read_csv('/etc/passwd')", "read_csv"),
         ("with d as (delete from records returning *) select * from d", "DELETE"),
-        ("select los from steps", '"loss"'),
+        ("select los from steps", "did you mean 'loss'? (column 8)"),
         ("selec 1", "selec"),
     ],
 )
