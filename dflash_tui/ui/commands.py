@@ -3,7 +3,6 @@
 Actions come from the bindings of the screen below the palette, so that none can be forgotten.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
@@ -68,7 +67,7 @@ class RunCommands(Provider):
         self._runs: list[Run] = []
         if isinstance(self.screen, MainScreen):
             try:
-                self._runs = await asyncio.to_thread(self.screen.seat.store.runs)
+                self._runs = await self.screen.seat.ask(lambda store: store.runs())
             except DflashError:
                 return
 

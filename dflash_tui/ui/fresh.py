@@ -6,19 +6,21 @@ Owns the pace. What a refresh asks and shows is its screen's business.
 import asyncio
 from collections.abc import Awaitable, Callable
 
+# At most four redraws a second.
 GAP_S = 0.25
 # A slow store is asked less often: a refresh gets at most this share of the time.
 BUSY_SHARE = 1 / 3
 
 
 class Freshener:
-    """Calls `refresh` at once, then whenever `mark` was called since; never twice at a time, at most 4 times a second.
+    """Calls `refresh` at once, then whenever `mark` was called since; never twice at a time, and `gap_s` apart.
 
     A refresh under way is never cut off by news, or a slow store would never show anything.
     """
 
-    def __init__(self, refresh: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, refresh: Callable[[], Awaitable[None]], gap_s: float = GAP_S) -> None:
         self._refresh = refresh
+        self._gap_s = gap_s
         self._changed = asyncio.Event()
 
     def mark(self) -> None:
@@ -33,5 +35,5 @@ class Freshener:
             began = clock()
             await self._refresh()
             took_s = clock() - began
-            await asyncio.sleep(max(GAP_S, took_s / BUSY_SHARE) - took_s)
+            await asyncio.sleep(max(self._gap_s, took_s / BUSY_SHARE) - took_s)
             await self._changed.wait()

@@ -10,6 +10,7 @@ from textual import events
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input, TextArea
 
 from dflash_tui.charts.cells import text_width
 from dflash_tui.ui.cells import ink, line
@@ -18,7 +19,10 @@ PALETTE = "command_palette"
 
 
 class KeyLine(Widget):
-    """Shows the bindings of its screen that have `show`, and the palette's on the right."""
+    """Shows the bindings of its screen that have `show`, and the palette's on the right.
+
+    While a person types, the single letters are text and not shown.
+    """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"keys--ground", "keys--key", "keys--word", "keys--off"}
 
@@ -40,11 +44,12 @@ class KeyLine(Widget):
         column = 0
         palette = ""
         seen: set[str] = set()
+        is_typing = isinstance(self.screen.focused, Input | TextArea)
         for _, binding, is_enabled, _ in self.screen.active_bindings.values():
             display = self.app.get_key_display(binding)
             if binding.action == PALETTE:
                 palette = f"{display} palette "
-            if not binding.show or binding.action in seen:
+            if not binding.show or binding.action in seen or (is_typing and len(display) == 1):
                 continue
             seen.add(binding.action)
             key, word = f" {display}", f" {binding.description} "

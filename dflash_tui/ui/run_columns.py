@@ -50,8 +50,8 @@ class Column:
 def fitted(width: int) -> list[tuple[Column, int]]:
     """The columns that fit in `width` cells, and how wide each is."""
     columns = list(COLUMNS)
-    while len(columns) > 1 and _taken(columns) > width:
-        columns.remove(max(columns, key=lambda column: column.rank))
+    while _taken(columns) > width and (worst := max(columns, key=lambda column: column.rank)).rank > 0:
+        columns.remove(worst)
     left = max(0, width - _taken(columns))
     widths = {column.title: column.width for column in columns}
     for column in sorted(columns, key=lambda column: column.growth):
@@ -104,11 +104,11 @@ def _age(row: RunRow) -> Cell:
 SPARK = Column("LOSS", 10, lambda row: Cell(""), rank=6)
 COLUMNS = (
     Column("STATE", 13, _state, widest=20, growth=2),
-    Column("RUN", 20, _name, takes_rest=True, widest=26, growth=3),
+    Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3),
     Column("HOST", 10, _host, rank=5, widest=16, growth=4),
-    Column("STEP", 18, _step, "right"),
+    Column("STEP", 18, _step, "right", rank=1),
     Column("LOSS p50", 8, _loss, "right", rank=3),
     Column("TOK/S", 7, _speed, "right", rank=4),
-    Column("AGE", 9, _age, "right", rank=1, widest=17, growth=1),
+    Column("AGE", 9, _age, "right", rank=2, widest=17, growth=1),
     SPARK,
 )

@@ -132,7 +132,7 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
         if not self._runs:
             return self._empty_line(y, ground)
         if y < HEADER_LINES:
-            titles = " ".join(laid(column.title, cells, column.align) for column, cells in fitted(width - 2))
+            titles = " ".join(laid(column.title, cells, column.align) for column, cells in fitted(width - 3))
             return line([("  " + titles, ink(self, "runs--title"))], width, ground)
         index = self.scroll_offset.y + y - HEADER_LINES
         if index >= len(self._runs):
@@ -146,12 +146,14 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
             style = self.get_component_rich_style("runs--cursor")
             cursor = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
         pieces = [("▸ " if is_under_cursor else "  ", cursor)]
-        for column, cells in fitted(self.size.width - 2):
+        for column, cells in fitted(self.size.width - 3):
             if column is SPARK:
                 text, look = spark(row.figures.losses, cells), "runs--spark"
             else:
                 text, look = column.cell(row)
-            pieces += [(laid(text, cells, column.align), ink(self, look) + cursor), (" ", cursor)]
+            # Reversed, colours would be grounds of different greys.
+            style = cursor if cursor.reverse else ink(self, look) + cursor
+            pieces += [(laid(text, cells, column.align), style), (" ", cursor)]
         return line(pieces, self.size.width, ground + cursor)
 
     def _empty_line(self, y: int, ground: Style) -> Strip:

@@ -3,9 +3,9 @@
 Owns which run, which window, which panel. The store is asked in threads, the panels in sight in one go.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from textual import events, on
@@ -115,7 +115,7 @@ class RunScreen(MainScreen):
         names = None if is_new else grid.names_in_sight()
         ask = Question(run_id, names, self._window, grid.buckets, self._clock() - self._eta_at >= ETA_S)
         try:
-            answer = await asyncio.to_thread(ask_dashboard, self.seat.store, ask)
+            answer = await self.seat.ask(partial(ask_dashboard, ask))
         except DflashError as e:
             self._say(str(e))
             return
@@ -211,7 +211,7 @@ class DashboardAnswer(NamedTuple):
     eta_s: float | None
 
 
-def ask_dashboard(store: Store, ask: Question) -> DashboardAnswer:
+def ask_dashboard(ask: Question, store: Store) -> DashboardAnswer:
     """All that the screen shows. Blocking; raises DflashError."""
     detail = store.detail(ask.run_id)
     panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets)

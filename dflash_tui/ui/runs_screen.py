@@ -1,8 +1,8 @@
 """The Runs screen: every run there is, a filter, and one line on the run under the cursor."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from textual import on
@@ -43,7 +43,7 @@ class RunsScreen(MainScreen):
         Binding("n", "app.new_run", "new", tooltip="A new run: choose a recipe and a host."),
         Binding("L", "app.launch_again", "again", tooltip="Launch the last recipe on its host again."),
         Binding("q", "app.quit", "quit", tooltip="Leave. Runs go on: quitting never touches one."),
-        Binding("escape", "clear_filter", "clear filter", show=False, tooltip="Clear the filter."),
+        Binding("escape", "clear_filter", "clear filter", tooltip="Clear the filter."),
         Binding("y", "copy", "copy", show=False, tooltip="Copy the id of the run under the cursor."),
     ]
 
@@ -51,9 +51,9 @@ class RunsScreen(MainScreen):
         super().__init__(seat)
         self._clock = clock
         self._freshener = Freshener(self._refresh)
+        self._figures_freshener = Freshener(self._refresh_figures, FIGURES_S)
         self._runs: Sequence[Run] = ()
         self._seen_at = clock()
-        self._figures_at = -FIGURES_S
         self._trouble: str | None = None
         self._is_open = False
         self._title = Static(classes="title-line")
@@ -67,7 +67,7 @@ class RunsScreen(MainScreen):
     def on_mount(self) -> None:
         self._filter.display = False
         self._list.focus()
-        self.set_interval(IDLE_S, self._freshener.mark)
+        self.set_interval(IDLE_S, self._mark)
         self._show()
 
     @property
@@ -82,27 +82,33 @@ class RunsScreen(MainScreen):
     def begin(self) -> None:
         """The seat is open: the store may be asked."""
         self.run_worker(self._freshener.run(), group="runs", exclusive=True, exit_on_error=False)
+        self.run_worker(self._figures_freshener.run(), group="figures", exclusive=True, exit_on_error=False)
 
     def select(self, run_id: str) -> None:
         self._list.select(run_id)
 
     def on_screen_resume(self) -> None:
-        self._freshener.mark()
+        self._mark()
 
     def on_run_advanced(self) -> None:
+        self._mark()
+
+    def _mark(self) -> None:
         self._freshener.mark()
+        self._figures_freshener.mark()
 
     async def _refresh(self) -> None:
         try:
-            self._runs = await asyncio.to_thread(self.seat.store.runs)
+            self._runs = await self.seat.ask(lambda store: store.runs())
             self._seen_at, self._trouble, self._is_open = self._clock(), None, True
-            self._show()
-            if self._clock() - self._figures_at >= FIGURES_S:
-                self._figures_at = self._clock()
-                self._list.show_figures(await asyncio.to_thread(ask_figures, self.seat.store))
         except DflashError as e:
             self._trouble = str(e)
-            self._show()
+        self._show()
+
+    async def _refresh_figures(self) -> None:
+        # The list says what is wrong with the store; its figures are then simply as they were.
+        with suppress(DflashError):
+            self._list.show_figures(await self.seat.ask(ask_figures))
 
     def _show(self) -> None:
         words = self._filter.value

@@ -3,24 +3,28 @@
 Owns the joining of `watch.Session` and `control`; what they do stands there. Tests give the screens a scripted seat.
 """
 
+import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from dflash_tui.config import Config
+from dflash_tui.errors import TimedOutError
 from dflash_tui.runs import Run, RunRecord
 from dflash_tui.store.base import Store
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
 
+# How long questions under way may take to end when the session does: the store is not closed under them.
+LEAVE_PATIENCE_S = 5.0
+
+T = TypeVar("T")
+
 
 class Seat(Protocol):
-    """Everything a screen may ask for. `store` blocks: threads only. Every method raises DflashError alone."""
+    """Everything a screen may ask for. Every method raises DflashError alone."""
 
     config: Config
-
-    @property
-    def store(self) -> Store: ...
 
     @property
     def notices(self) -> list[str]:
@@ -29,6 +33,9 @@ class Seat(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
+
+    async def ask(self, work: Callable[[Store], T]) -> T:
+        """`work` with the store, in a thread."""
 
     def focus(self, run_id: str | None) -> None:
         """The run on screen is polled faster."""
@@ -55,10 +62,7 @@ class SessionSeat:
 
         self.config = config
         self._session = Session(config, advanced)
-
-    @property
-    def store(self) -> Store:
-        return self._session.store
+        self._asking: set[asyncio.Task[Any]] = set()
 
     @property
     def notices(self) -> list[str]:
@@ -68,7 +72,24 @@ class SessionSeat:
         await self._session.open()
 
     async def close(self) -> None:
+        if self._asking:
+            await asyncio.wait(self._asking, timeout=LEAVE_PATIENCE_S)
         await self._session.close()
+
+    async def ask(self, work: Callable[[Store], T]) -> T:
+        # A thread cannot be cancelled: who stops waiting for it leaves it to `close`.
+        task = asyncio.create_task(self._session.ask(work))
+        self._asking.add(task)
+        task.add_done_callback(self._answered)
+        try:
+            return await asyncio.shield(task)
+        except TimeoutError as e:
+            raise TimedOutError("the session that held the store has gone, and no other took its place yet") from e
+
+    def _answered(self, task: asyncio.Task[Any]) -> None:
+        self._asking.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     def focus(self, run_id: str | None) -> None:
         self._session.focus(run_id)

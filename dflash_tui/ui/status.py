@@ -17,7 +17,10 @@ from dflash_tui.ui.cells import ink, line
 from dflash_tui.ui.states import TONE_CLASSES, glyph, silence_s, state_words, tone_class
 
 GAP = "  "
-NAME_CELLS = 14
+# A name keeps this many cells while there is anything left to drop; parts of this rank and above go before it is cut.
+NAME_CELLS = 20
+DISPENSABLE = 6
+BAR_CELLS = 16
 
 
 class Part(NamedTuple):
@@ -60,39 +63,41 @@ class StatusLine(Widget):
         ground = self.rich_style
         if self._run is None:
             return line([(" no run", ink(self, "status--quiet"))], self.size.width, ground)
-        parts = _fitted(self._parts(self._run), self.size.width - 2)
+        parts = status_parts(self._run, self._eta_s, self._window, self._clock() - self._seen_at)
         pieces = [(" ", ground)]
-        for part in parts:
+        for part in fitted(parts, self.size.width - 2):
             pieces += [(part.text, ink(self, part.look)), ("" if part.is_joined else GAP, ground)]
         return line(pieces[:-1], self.size.width, ground)
 
-    def _parts(self, run: Run) -> list[Part]:
-        since_s = self._clock() - self._seen_at
-        parts = [
-            Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
-            Part(visible(run.name), "status--name"),
-            Part(step_words(run), "status--quiet", 1),
-        ]
-        if run.step is not None and run.total_steps:
-            done = min(1.0, run.step / run.total_steps)
-            cells = round(done * 16)
-            parts += [Part("━" * cells, "status--bar", 5, True), Part("─" * (16 - cells), "status--quiet", 5)]
-            parts.append(Part(f"{done:.0%}", "status--name", 2))
-        if self._eta_s is not None and run.state == RunState.RUNNING:
-            parts.append(Part(f"ETA {duration(max(0.0, self._eta_s - since_s))}", "status--quiet", 4))
-        if run.host:
-            parts.append(Part(visible(run.host), "status--quiet", 6))
-        if run.attempt and run.attempt > 1:
-            parts.append(Part(f"attempt {run.attempt}", "status--quiet", 7))
-        if self._window:
-            parts.append(Part(self._window, "status--window"))
-        if (silent_s := silence_s(run, since_s)) is not None:
-            parts.append(Part(f"no contact for {duration(silent_s)}", "tone--warn"))
-        elif run.no_contact_s is not None:
-            parts.append(Part(f"seen {duration(run.no_contact_s + since_s)} ago", "status--quiet", 3))
-        if run.age_s is not None:
-            parts.append(Part(f"age {duration(run.age_s + since_s)}", "status--quiet", 8))
-        return parts
+
+def status_parts(run: Run, eta_s: float | None, window: str, since_s: float) -> list[Part]:
+    """All that can be said of a run, `since_s` after the store was asked: its state first, then its name."""
+    parts = [
+        Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
+        Part(visible(run.name), "status--name"),
+        Part(step_words(run), "status--quiet", 1),
+    ]
+    if run.step is not None and run.total_steps:
+        done = min(1.0, run.step / run.total_steps)
+        cells = round(done * BAR_CELLS)
+        parts.append(Part("━" * cells, "status--bar", 5, is_joined=True))
+        parts.append(Part("─" * (BAR_CELLS - cells), "status--quiet", 5))
+        parts.append(Part(f"{done:.0%}", "status--name", 2))
+    if eta_s is not None and run.state == RunState.RUNNING:
+        parts.append(Part(f"ETA {duration(max(0.0, eta_s - since_s))}", "status--quiet", 3))
+    if run.host:
+        parts.append(Part(visible(run.host), "status--quiet", 6))
+    if run.attempt and run.attempt > 1:
+        parts.append(Part(f"attempt {run.attempt}", "status--quiet", 7))
+    if window:
+        parts.append(Part(window, "status--window"))
+    if (silent_s := silence_s(run, since_s)) is not None:
+        parts.append(Part(f"no contact for {duration(silent_s)}", "tone--warn"))
+    elif run.no_contact_s is not None:
+        parts.append(Part(f"seen {duration(run.no_contact_s + since_s)} ago", "status--quiet", 4))
+    if run.age_s is not None:
+        parts.append(Part(f"age {duration(run.age_s + since_s)}", "status--quiet", 8))
+    return parts
 
 
 def step_words(run: Run) -> str:
@@ -102,17 +107,17 @@ def step_words(run: Run) -> str:
     return f"step {run.step:,}/{run.total_steps:,}" if run.total_steps else f"step {run.step:,}"
 
 
-def _fitted(parts: list[Part], width: int) -> list[Part]:
-    """The parts that fit in `width` cells: the name is cut first, then whole parts go by rank."""
-    while True:
-        excess = sum(text_width(part.text) + (0 if part.is_joined else len(GAP)) for part in parts) - len(GAP) - width
-        if excess <= 0:
-            return parts
-        name = parts[1]
-        room = text_width(name.text) - excess
-        if room >= NAME_CELLS:
-            return [parts[0], name._replace(text=fit(name.text, room)), *parts[2:]]
+def fitted(parts: list[Part], width: int) -> list[Part]:
+    """The parts that fit in `width` cells: dispensable ones go, then the name is cut, then the others go by rank."""
+    while (excess := _width(parts) - width) > 0:
         worst = max(part.rank for part in parts)
-        if worst == 0:
-            return [parts[0], name._replace(text=fit(name.text, max(4, room))), *parts[2:]]
+        state, name, *others = parts
+        room = text_width(name.text) - excess
+        if worst < DISPENSABLE and (room >= NAME_CELLS or worst == 0):
+            return [state, name._replace(text=fit(name.text, max(room, 4))), *others]
         parts = [part for part in parts if part.rank != worst]
+    return parts
+
+
+def _width(parts: list[Part]) -> int:
+    return sum(text_width(part.text) + (0 if part.is_joined else len(GAP)) for part in parts) - len(GAP)

@@ -3,7 +3,6 @@
 Once asked for, a stop is the far side's work: closing this dialog, or the session, does not take it back.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import ClassVar
@@ -54,7 +53,7 @@ class StopScreen(ModalScreen[None]):
         self.set_interval(1, self._show)
 
     async def _look(self) -> None:
-        detail = await asyncio.to_thread(self._seat.store.detail, self._run.run_id)
+        detail = await self._seat.ask(lambda store: store.detail(self._run.run_id))
         self._run, self._pid = detail.run, detail.pid
         self._show()
 

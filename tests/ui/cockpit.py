@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from scripted_seat import ScriptedSeat
 from textual import events
 from textual.app import App
 from textual.pilot import Pilot
 
 from dflash_tui.runs import Run
 from dflash_tui.ui.app import DflashApp
+
+from .scripted_seat import ScriptedSeat
 
 FROZEN_S = 1000.0
 

@@ -146,6 +146,9 @@ class ScriptedSeat:
     async def close(self) -> None:
         self.is_open = False
 
+    async def ask(self, work: Callable[[Any], Any]) -> Any:
+        return await asyncio.to_thread(work, self.store)
+
     def focus(self, run_id: str | None) -> None:
         self.said.append(("focus", run_id))
 

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cockpit import cockpit, screen_text, sees, sees_no, types, until
-from scripted_seat import make_run
 from textual.widgets import TextArea
 
 from dflash_tui.control import LaunchRequest
 from dflash_tui.errors import HostError, UsageError
+
+from .cockpit import cockpit, screen_text, sees, sees_no, types, until
+from .scripted_seat import make_run
 
 RUN = make_run("v5-hard")
 RECIPE = 'target = "tiny"\nlr = 0.0006\ntotal_steps = 600\n'

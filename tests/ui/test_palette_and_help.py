@@ -1,14 +1,15 @@
 """Every action can be found: in the palette with its key, in the help of its screen."""
 
 import pytest
-from cockpit import cockpit, screen_text, sees, sees_no, types
-from scripted_seat import make_run
 from textual.app import App
 from textual.binding import Binding
 from textual.screen import Screen
 
 from dflash_tui.ui import themes
 from dflash_tui.ui.commands import ActionCommands, actions
+
+from .cockpit import cockpit, screen_text, sees, sees_no, types
+from .scripted_seat import make_run
 
 TEXTUALS = list(Binding.make_bindings(Screen.BINDINGS))
 RUNS = [make_run("v5-hard"), make_run("v4", state="stopped")]

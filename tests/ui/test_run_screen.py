@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cockpit import cockpit, screen_text, sees, sees_no, types, until
-from scripted_seat import make_panels, make_run
 
 from dflash_tui.errors import TimedOutError
 from dflash_tui.runs import Window
 from dflash_tui.store.base import AttemptRow, PanelResult
 from dflash_tui.ui.panel import Panel, fitting
 from dflash_tui.ui.panel_grid import PanelGrid
+
+from .cockpit import cockpit, screen_text, sees, sees_no, types, until
+from .scripted_seat import make_panels, make_run
 
 RUN = make_run("v5-hard")
 TITLES = {panel.title for panel in make_panels(Window(), 10)}

@@ -1,10 +1,10 @@
 """The list of runs, as a person at the keys meets it."""
 
-from cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types
-from scripted_seat import make_run
-
 from dflash_tui.errors import StoreBusyError
 from dflash_tui.ui.run_list import RunList
+
+from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
+from .scripted_seat import make_run
 
 FLEET = [
     make_run("v5-hard", step=22_698),
@@ -123,3 +123,14 @@ async def test_actions_that_cannot_be_done_are_greyed_out() -> None:
             await pilot.press("j")
             await pilot.pause()
         assert can == [(True, False), (True, False), (False, True), (False, False), (False, False)]
+
+
+async def test_hundreds_of_runs_scroll() -> None:
+    async with cockpit([make_run(f"run-{number:03}") for number in range(500)]) as (pilot, _):
+        await sees(pilot, "Runs 500", "run-000")
+        await pilot.press("G")
+        await sees(pilot, "run-499")
+        await sees_no(pilot, "run-000")
+        await pilot.press("g", "pagedown", "ctrl+d")
+        await until(pilot, lambda: pilot.app.screen.query_one(RunList).selected.run_id == "run-070", "two pages down")
+        assert "run-070" in line_of(pilot, "▸")

@@ -1,8 +1,9 @@
 """No size, no storm of resizes, no theme brings the screens down; too small a terminal is a sentence."""
 
 import pytest
-from cockpit import cockpit, screen_text, sees, sees_no
-from scripted_seat import make_run
+
+from .cockpit import cockpit, screen_text, sees, sees_no
+from .scripted_seat import make_run
 
 RUNS = [make_run("v5-hard"), make_run("宽" * 30, state="failed", reason="oom-host-likely", no_contact_s=7000.0)]
 STORM = [(80, 24), (20, 5), (1, 1), (200, 60), (2, 40), (300, 3)]

@@ -4,11 +4,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from cockpit import cockpit, make_app, sees
-from scripted_seat import ScriptedSeat, make_run
 
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.ui.app import DflashApp, live
+
+from .cockpit import cockpit, make_app, sees
+from .scripted_seat import ScriptedSeat, make_run
 
 
 async def test_quitting_closes_the_seat_and_says_what_goes_on() -> None:

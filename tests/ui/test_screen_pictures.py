@@ -1,0 +1,87 @@
+"""Pictures of the screens, kept as SVG: look at each one before it is accepted (`pytest --snapshot-update`)."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dflash_tui import paths
+
+from .cockpit import make_app, sees, types
+from .scripted_seat import make_run
+
+FLEET = [
+    make_run("v5-hardCE-g7-splitfc"),
+    make_run("v5-g10", step=3104, age_s=245.0),
+    make_run("v4-kl07", step=18_220, no_contact_s=41.0),
+    make_run("v3", state="failed", reason="oom-gpu", code=137, step=9871, age_s=273_600.0, no_contact_s=None),
+    make_run("demo", host="local", state="finished", reason="completed", step=600, total_steps=600, no_contact_s=None),
+    make_run("golden", host=None, kind="ingested", state="absent", total_steps=None, age_s=None, no_contact_s=None),
+    make_run("[red]宽\x1b[31m", state="stopped", reason="killed-after-grace", attempt=3, no_contact_s=None),
+]
+RECIPE_SCHEMA = """{"keys": {
+  "target": {"type": "string", "required": true, "unit": "", "help": "The model to draft for."},
+  "lr": {"type": "number", "default": 0.0006, "exclusive_min": 0, "max": 1, "unit": "", "help": "Peak learning rate."},
+  "noise.std": {"type": "number", "default": 0.05, "min": 0, "unit": "", "help": "Noise at its strongest."},
+  "total_steps": {"type": "integer", "nullable": true, "default": null, "min": 1, "unit": "steps", "help": "Steps."}
+}}"""
+
+Keys = Callable[[Pilot[None]], Awaitable[None]]
+
+
+def press(*keys: str, until: str) -> Keys:
+    async def run(pilot: Pilot[None]) -> None:
+        await sees(pilot, "0.913")
+        await pilot.press(*keys)
+        await sees(pilot, until)
+
+    return run
+
+
+@pytest.fixture
+def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trainer with four keys and two recipes: the picture must not change with the real one's."""
+    folder = tmp_path / "trainer"
+    (folder / "recipes").mkdir(parents=True)
+    (folder / "recipe_schema.json").write_text(RECIPE_SCHEMA)
+    for name in ("paper", "tiny"):
+        (folder / "recipes" / f"{name}.toml").write_text('target = "tiny"\ntotal_steps = 700\n')
+    bundled = paths.bundled
+    monkeypatch.setattr(paths, "bundled", lambda name: folder if name == "trainer" else bundled(name))
+
+
+def test_runs_120x40(snap_compare: Any) -> None:
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("j", "j", until="seen 41 s ago"))
+
+
+def test_run_120x40(snap_compare: Any) -> None:
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="ETA"))
+
+
+def test_run_80x24(snap_compare: Any) -> None:
+    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=press("enter", "tab", until="ETA"))
+
+
+def test_run_120x40_light(snap_compare: Any) -> None:
+    keys = press("t", "j", "enter", "enter", until="ETA")
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=keys)
+
+
+def test_run_120x40_without_colour(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="ETA"))
+
+
+def test_launch_form_120x40(snap_compare: Any, trainer: None) -> None:
+    async def fill_in(pilot: Pilot[None]) -> None:
+        await pilot.press("n", "tab", "tab", "tab")
+        await types(pilot, "lr=0.001")
+        await sees(pilot, "* lr = 0.001")
+
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=fill_in)
+
+
+def test_stop_dialog_80x24(snap_compare: Any) -> None:
+    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=press("X", until="pid 4121"))
