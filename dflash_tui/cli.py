@@ -13,6 +13,7 @@ from dflash_tui import __version__
 from dflash_tui.commands import act, ask
 from dflash_tui.commands.talk import say
 from dflash_tui.errors import DflashError, ExitCode, QueryError, UsageError
+from dflash_tui.text import visible
 
 app = typer.Typer(
     name="dflash-tui",
@@ -56,8 +57,10 @@ def main() -> None:
 def _tell(error: DflashError) -> None:
     column = error.column if isinstance(error, QueryError) else None
     say(f"dflash-tui: {error}" + (f" (column {column})" if column else ""))
-    if column and sys.stderr.isatty():
-        say(" " * (column - 1) + "^")
+    if column and isinstance(error, QueryError) and error.statement and sys.stderr.isatty():
+        start = visible(error.statement[: column - 1].rpartition("\n")[2])
+        rest = visible(error.statement[column - 1 :].partition("\n")[0])
+        say(f"{start}{rest}\n{' ' * len(start)}^")
 
 
 def _version(wanted: bool) -> None:

@@ -35,13 +35,17 @@ class UsageError(DflashError):
 
 
 class QueryError(DflashError):
-    """A query that was refused or is wrong; `column` is where in its text (from 1), if known."""
+    """A query that was refused or is wrong; `column` is where in its text (from 1), if known.
+
+    Who asked may put the text into `statement`, so that the place can be shown.
+    """
 
     exit_code = ExitCode.USAGE
 
     def __init__(self, message: str, column: int | None = None) -> None:
         super().__init__(message)
         self.column = column
+        self.statement: str | None = None
 
 
 class StoreBusyError(DflashError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dflash_tui.commands.talk import AsJson, RunName, find, in_session, say, store_options
-from dflash_tui.errors import UsageError
+from dflash_tui.errors import QueryError, UsageError
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run, Window
@@ -31,8 +31,12 @@ def query(
     if form not in WRITERS:
         raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
     statement = sys.stdin.read() if sql == "-" else sql
-    with reader(say, store_options()) as store, store.query(statement, timeout_s=timeout) as answer:
-        notice = WRITERS[form](answer, sys.stdout)
+    try:
+        with reader(say, store_options()) as store, store.query(statement, timeout_s=timeout) as answer:
+            notice = WRITERS[form](answer, sys.stdout)
+    except QueryError as e:
+        e.statement = statement
+        raise
     if notice:
         say(notice)
 
