@@ -21,6 +21,11 @@ _KEY = r'"[^"\\\x00-\x1f\x{FFFD}]+": ?'
 _LIST = rf"\[(?:{_NUMBER}(?:, ?{_NUMBER})*)?\]"
 _PLAIN_KINDS = frozenset({"DOUBLE", "BIGINT", "INTEGER", "BOOLEAN", "DOUBLE[]"})
 _SAMPLES = 16
+# Every key of the line fills a column or is one that we expected, none stands twice, none is null.
+_ALL_TAKEN = (
+    "num_pairs - num_cells = coalesce(len(json_keys(extra)), 0)"
+    " and (extra is null or list_has_all($unknown, json_keys(extra)))"
+)
 
 
 class Column(NamedTuple):
@@ -38,7 +43,7 @@ class PlainStatement(NamedTuple):
     """
 
     sql: str
-    params: dict[str, str]
+    params: dict[str, str | list[str]]
     unseen: tuple[str, ...]
 
 
@@ -70,18 +75,18 @@ def plain_statement(names: Names, keys: Collection[str], seen: Collection[str]) 
     """The statement for logs that have these keys, of which the run has `seen` some columns before.
 
     It names the columns that are there and no others: planned anew for every slice, one of all columns takes three
-    times as long. A line with a key that is not among `keys` is left, unless there is one that we do not know.
+    times as long. A line with a key that is not among `keys` is left.
     """
     known = {column: tuple(given) for column, given in names.known(keys).items() if names.kinds[column] in _PLAIN_KINDS}
     if "event" in keys:
         known["event"] = ("event",)
     columns = tuple(Column(name, names.kinds[name], given) for name, given in sorted(known.items()))
     unseen = tuple(name for name in known if name not in seen and name != "event")
-    return _build(columns, unseen, any(names.column(key) is None for key in keys))
+    return _build(columns, unseen, tuple(sorted(key for key in keys if names.column(key) is None)))
 
 
 @lru_cache(maxsize=64)
-def _build(columns: tuple[Column, ...], unseen: tuple[str, ...], has_unknown: bool) -> PlainStatement:
+def _build(columns: tuple[Column, ...], unseen: tuple[str, ...], unknown: tuple[str, ...]) -> PlainStatement:
     keys = [key for column in columns for key in column.keys]
     # A struct needs a field: this one is never there.
     spec = {key: _read_as(column.kind) for column in columns for key in column.keys} or {"\ufffd": "DOUBLE"}
@@ -90,9 +95,8 @@ def _build(columns: tuple[Column, ...], unseen: tuple[str, ...], has_unknown: bo
     step, epoch, rank = (f'"{name}"' if name in values else "null" for name in ("step", "epoch", "rank"))
     is_train = f"event = 'train' and coalesce({rank}, 0) = 0"
     cells = ", ".join(f"case when {_field(key)} is not null then 1 end" for key in keys)
-    extra = "case when num_pairs > num_cells then json_merge_patch(line, $known) end" if has_unknown else "null::json"
-    fits = ["num_pairs - num_cells = coalesce(len(json_keys(extra)), 0)" if has_unknown else "num_pairs = num_cells"]
-    fits += filter(None, map(_fits, columns))
+    extra = "case when num_pairs > num_cells then json_merge_patch(line, $known) end" if unknown else "null::json"
+    fits = [_ALL_TAKEN if unknown else "num_pairs = num_cells", *filter(None, map(_fits, columns))]
     # Only names of columns and their aliases become part of the text, quoted; what a log holds is bound. The limit
     # keeps the filter from moving down, where it would parse every line a second time.
     sql = f"""
@@ -110,12 +114,12 @@ with taken as (
 )
 select count(*), count(*) filter (where {is_train}), list(line_no), list(case when {is_train} then {step} end),
   list({epoch}), [{", ".join(f'count("{name}") > 0' for name in unseen)}],
-  {"list(distinct json_keys(extra)) filter (where extra is not null)" if has_unknown else "null"}
+  {"list(distinct json_keys(extra)) filter (where extra is not null)" if unknown else "null"}
 from taken
 """  # noqa: S608
-    params = {"plain": _pattern(columns), "spec": json.dumps(spec)}
-    if has_unknown:
-        params["known"] = json.dumps(dict.fromkeys(keys))
+    params: dict[str, str | list[str]] = {"plain": _pattern(columns), "spec": json.dumps(spec)}
+    if unknown:
+        params |= {"known": json.dumps(dict.fromkeys(keys)), "unknown": list(unknown)}
     return PlainStatement(sql, params, unseen)
 
 
