@@ -28,7 +28,7 @@ from dflash_tui.store.keys import Names
 from dflash_tui.store.mirror import Mirror, mirrored_runs
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
-from dflash_tui.store.transactions import transaction
+from dflash_tui.store.transactions import interruptible, transaction
 from dflash_tui.text import visible
 
 SCHEMA_VERSION = 1
@@ -83,7 +83,8 @@ class Database:
     def _told(self) -> Iterator[None]:
         """DuckDB's errors as ours: a full disk, a file that broke under us."""
         try:
-            yield
+            with interruptible():
+                yield
         except duckdb.Error as e:
             raise DflashError(f"{self.path}: {query_error(e)}") from e
 

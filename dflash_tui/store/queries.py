@@ -11,6 +11,7 @@ from dflash_tui.errors import QueryError, TimedOutError
 from dflash_tui.store.base import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
 from dflash_tui.store.guard import Checked, check, query_error
+from dflash_tui.store.transactions import interruptible
 from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048
@@ -107,7 +108,8 @@ class RunningQuery:
         try:
             if self._is_cancelled:
                 raise QueryError("the query was cancelled")
-            yield
+            with interruptible():
+                yield
         except duckdb.InterruptException as e:
             if self._is_late and not self._is_cancelled:
                 raise TimedOutError(

@@ -122,8 +122,9 @@ class RowWriter:
         for line_no in left:
             at = line_no - part.line_no
             parsed = parse(lines[at])
-            found.warnings.extend((line_no, note) for note in parsed.notes)
-            if parsed.reason is not None:
+            if parsed.reason is None:
+                found.warnings.extend((line_no, note) for note in parsed.notes)
+            else:
                 text = lines[at][: 4 * KEPT_CHARS].decode(errors="replace")[:KEPT_CHARS]
                 found.rejects.append(RejectedLine(line_no, offsets[at], parsed.reason, text))
             for record in parsed.objects:

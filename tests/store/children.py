@@ -62,6 +62,15 @@ def write(run_id: str, batch: str) -> None:
             print(step, flush=True)
 
 
+def ingest(run_id: str, file: str) -> None:
+    """A command that takes in a log."""
+    from dflash_tui.store.access import writer
+
+    with writer() as store:
+        print("ready", flush=True)
+        print(store.ingest(run_id, Path(file)).rows, flush=True)
+
+
 def wait_for_turn() -> None:
     """A session that is no owner until the owner goes."""
     import asyncio
@@ -104,4 +113,4 @@ def hold(path: str) -> None:
 
 if __name__ == "__main__":
     role, *words = sys.argv[1:]
-    {"own": own, "write": write, "wait": wait_for_turn, "ask": ask, "hold": hold}[role](*words)
+    {"own": own, "write": write, "ingest": ingest, "wait": wait_for_turn, "ask": ask, "hold": hold}[role](*words)
