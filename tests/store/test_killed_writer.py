@@ -15,7 +15,7 @@ from .children import child
 from .conftest import rows_of
 
 
-@pytest.mark.parametrize(("batch", "seed"), [("1", 1), ("40", 2), ("400", 3), ("4000", 4)])
+@pytest.mark.parametrize(("batch", "seed"), [("1", 1), ("300", 2), ("4000", 3)])
 def test_a_killed_owner_loses_and_doubles_nothing(batch: str, seed: int) -> None:
     rng = random.Random(seed)
     acknowledged = 0
@@ -41,7 +41,7 @@ def test_a_killed_owner_loses_and_doubles_nothing(batch: str, seed: int) -> None
         assert (run.name, run.host, run.step) == (f"run-{batch}", "box", num_lines - 1)
 
 
-@pytest.mark.parametrize("wait_s", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("wait_s", [0.0, 0.2])
 def test_ctrl_c_ends_an_ingest_that_can_go_on_later(tmp_path: Path, wait_s: float) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text("".join(f'{{"step": {step}, "loss": {step}.5, "lr": 0.001}}\n' for step in range(150_000)))

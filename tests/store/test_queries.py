@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -24,8 +25,10 @@ ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
 
 
 @pytest.fixture(params=["database", "client"])
-def store(home: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+def store(home: Path, empty_database: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
     """The same answers, whether asked of the open database or through the owner's socket."""
+    paths.private_dir(paths.data_dir())
+    shutil.copy(empty_database, paths.database_file())
     with writer() as database:
         assert isinstance(database, Database)
         if request.param == "client":
