@@ -36,8 +36,8 @@ class Panel(Widget, can_focus=True):
         Binding("G,end", "scroll_rows(1000000)", "bottom", show=False, tooltip="To the last row of the table."),
     ]
 
-    class Chosen(Message):
-        """A person wants this panel alone on the screen, or all of them back."""
+    class Resized(Message):
+        """The panel has another size: another number of points fits."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name)
@@ -82,6 +82,7 @@ class Panel(Widget, can_focus=True):
     def on_resize(self) -> None:
         self._first_row = 0
         self._draw_anew()
+        self.post_message(self.Resized())
 
     def on_click(self) -> None:
         self.focus()

@@ -84,10 +84,10 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         panel.focus(scroll_visible=False)
         place, page, top = panel.virtual_region, self.scrollable_content_region.height, self.scroll_offset.y
         if place.y < top:
-            self.scroll_to(y=place.y, animate=False)
+            self.scroll_to(y=place.y, animate=False, force=True)
         elif place.bottom > top + page:
             rows_above = max(0, page // max(1, place.height) - 1)
-            self.scroll_to(y=place.y - rows_above * place.height, animate=False)
+            self.scroll_to(y=place.y - rows_above * place.height, animate=False, force=True)
 
     def _in_sight(self) -> list[Panel]:
         view = self.scrollable_content_region.size.region + self.scroll_offset

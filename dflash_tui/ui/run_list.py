@@ -121,7 +121,8 @@ class RunList(ScrollView, can_focus=True, inherit_bindings=False):
     def _follow_cursor(self) -> None:
         page = max(1, self.size.height - HEADER_LINES)
         top = min(max(self.scroll_offset.y, self._index - page + 1), self._index)
-        self.scroll_to(y=top, animate=False)
+        # Forced: just after the first rows came there is no scrollbar yet, and nothing would move.
+        self.scroll_to(y=top, animate=False, force=True)
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._runs) + HEADER_LINES)

@@ -99,7 +99,7 @@ class RunScreen(MainScreen):
     def _left(self) -> None:
         self.seat.focus(None)
 
-    @on(events.Resize)
+    @on(Panel.Resized)
     def _resized(self) -> None:
         self._freshener.mark()
 
@@ -161,7 +161,6 @@ class RunScreen(MainScreen):
 
     def action_zoom(self) -> None:
         self._grid.zoom(None if self._grid.zoomed else self._grid.focused)
-        self.call_after_refresh(self._ask_now)
 
     def action_back(self) -> None:
         if self._grid.zoomed:

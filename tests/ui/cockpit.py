@@ -49,7 +49,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str, pa
     while not condition():
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"never: {what}\n{screen_text(pilot.app)}")
-        await pilot.pause(0.01)
+        await pilot.pause(0.03)
 
 
 async def sees(pilot: Pilot[None], *words: str) -> None:
