@@ -21,7 +21,7 @@ from dflash_tui.errors import DflashError
 from dflash_tui.ui import themes
 from dflash_tui.ui.commands import ActionCommands, RunCommands
 from dflash_tui.ui.crash import keep_crash
-from dflash_tui.ui.messages import LaunchFormAsked, RunAdvanced, RunLeft, RunOpened
+from dflash_tui.ui.messages import RunAdvanced, RunLeft, RunOpened
 from dflash_tui.ui.run_screen import RunScreen
 from dflash_tui.ui.runs_screen import RunsScreen
 from dflash_tui.ui.screen import raise_or_tell, tell
@@ -123,7 +123,6 @@ class DflashApp(App[None], inherit_bindings=False):
         else:
             self.switch_mode(RUN)
 
-    @on(LaunchFormAsked)
     def action_new_run(self) -> None:
         from dflash_tui.ui.launch_screen import LaunchScreen
 

@@ -26,11 +26,3 @@ class RunOpened(Message):
 @dataclass
 class RunLeft(Message):
     """A person goes back from a run to the list."""
-
-
-@dataclass
-class LaunchFormAsked(Message):
-    """A person wants the form of a new run; `recipe` and `host` fill it in."""
-
-    recipe: str | None = None
-    host: str | None = None

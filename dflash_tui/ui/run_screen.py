@@ -30,7 +30,6 @@ from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.status import StatusLine
 
 NO_RUN = "No run chosen.\n\n1 lists the runs, Enter opens one; n starts a new one."
-IDLE_S = 5.0
 # The time left is counted down between two looks at it.
 ETA_S = 5.0
 PANEL_ACTIONS = frozenset({"zoom", "log_scale", "sql", "copy"})
@@ -68,8 +67,8 @@ class RunScreen(MainScreen):
         yield from (self._status, self._note, self._grid)
 
     def on_mount(self) -> None:
-        self._say(NO_RUN if self.run_id is None else "reading ...")
-        self.set_interval(IDLE_S, self._freshener.mark)
+        self._begin()
+        self.when_idle(self._freshener.mark)
         self._ask_now()
 
     @property
@@ -82,8 +81,14 @@ class RunScreen(MainScreen):
             self.run_id, self._run, self._window = run_id, None, Window()
             self._eta_s, self._eta_at = None, -ETA_S
             if self.is_running:
-                self._say("reading ...")
+                self._begin()
         self._ask_now()
+
+    def _begin(self) -> None:
+        """Nothing is known yet of the run, and nothing of another one stays to be mistaken for it."""
+        self._grid.display = False
+        self._status.forget()
+        self._say(NO_RUN if self.run_id is None else "reading ...")
 
     def _ask_now(self) -> None:
         """Whatever is under way answers a question that nobody asks any more."""
@@ -97,7 +102,8 @@ class RunScreen(MainScreen):
 
     @on(events.ScreenSuspend)
     def _left(self) -> None:
-        self.seat.focus(None)
+        if not self.is_looked_at:
+            self.seat.focus(None)
 
     @on(Panel.Resized)
     def _resized(self) -> None:
@@ -121,11 +127,12 @@ class RunScreen(MainScreen):
             return
         if is_new:
             await grid.clear()
+            grid.display = True
         if ask.wants_eta:
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
         self._run = answer.detail.run
         self.can_have_changed()
-        self._say(self.seat.contact(self._run.host) or "" if self._run.host else "")
+        self._say((self._run.host and self.seat.contact(self._run.host)) or "")
         await grid.show(answer.panels, resume_marks(answer.detail.attempts), _first_panels(self._run))
         left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
         self._status.show(self._run, left_s, "" if self._window == Window() else str(self._window))

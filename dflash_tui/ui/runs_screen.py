@@ -23,8 +23,6 @@ from dflash_tui.ui.screen import MainScreen
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.states import silence_s
 
-# The list without a nudge: contact and ages of runs that say nothing.
-IDLE_S = 5.0
 # Figures and sparks read every run's rows: that is dearer than the list itself.
 FIGURES_S = 2.0
 OPENING = ("Opening the store ...",)
@@ -67,7 +65,7 @@ class RunsScreen(MainScreen):
     def on_mount(self) -> None:
         self._filter.display = False
         self._list.focus()
-        self.set_interval(IDLE_S, self._mark)
+        self.when_idle(self._mark)
         self._show()
 
     @property
@@ -126,9 +124,8 @@ class RunsScreen(MainScreen):
     def _title_words(self, num_shown: int) -> str:
         num_running = len(self.running)
         num_lost = sum(silence_s(run) is not None for run in self._runs)
-        parts = [
-            f"Runs {len(self._runs)}" if num_shown == len(self._runs) else f"Runs {num_shown} of {len(self._runs)}"
-        ]
+        num_all = len(self._runs)
+        parts = [f"Runs {num_all}" if num_shown == num_all else f"Runs {num_shown} of {num_all}"]
         parts += [f"{num_running} running"] if num_running else []
         parts += [f"{num_lost} without contact"] if num_lost else []
         return " · ".join(parts)

@@ -2,7 +2,7 @@
 verbs that act on the run a screen is about (stop, resume).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar, Literal
 
 from textual.app import ComposeResult
@@ -22,6 +22,8 @@ from dflash_tui.ui.states import is_resumable, is_stoppable
 
 WIDTHS = [(0, "-tiny"), (40, "-slim"), (64, "-narrow"), (110, "-wide"), (170, "-huge")]
 HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
+# How often contact and ages are looked up although nothing advanced.
+IDLE_S = 5.0
 TOO_SMALL = "dflash-tui needs 40x10 cells.\nMake this terminal larger, or q to quit."
 
 
@@ -53,6 +55,15 @@ class MainScreen(Screen[None]):
         super().__init__()
         self.seat = seat
         self._can = (False, False)
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether this screen's mode is the one on the terminal, dialogs over it or not."""
+        return bool(self.app.screen_stack) and self.app.screen_stack[0] is self
+
+    def when_idle(self, mark: Callable[[], None]) -> None:
+        """Call `mark` every few seconds while the screen is looked at: for what changes without any news."""
+        self.set_interval(IDLE_S, lambda: mark() if self.is_looked_at else None)
 
     @property
     def subject(self) -> Run | None:

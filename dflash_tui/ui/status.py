@@ -59,6 +59,11 @@ class StatusLine(Widget):
         self._run, self._eta_s, self._window, self._seen_at = run, eta_s, window, self._clock()
         self.refresh()
 
+    def forget(self) -> None:
+        """Show no run."""
+        self._run = None
+        self.refresh()
+
     def render_line(self, y: int) -> Strip:
         ground = self.rich_style
         if self._run is None:
