@@ -15,17 +15,17 @@ with recent as (
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 buckets(pos, bucket, limits) as (values
-  (1, 'short', format('< {:.6g} tokens', $length_edges[1])),
-  (2, 'mid', format('{:.6g}..{:.6g} tokens', $length_edges[1], $length_edges[2])),
-  (3, 'long', format('> {:.6g} tokens', $length_edges[2]))),
+  (1, 'short', format('< {:.6g}', $length_edges[1])),
+  (2, 'mid', format('{:.6g}..{:.6g}', $length_edges[1], $length_edges[2])),
+  (3, 'long', format('> {:.6g}', $length_edges[2]))),
 figures as (
-  select pos, any_value(format('{} ({})', b.bucket, limits)) as bucket, count(r.bucket) as n,
+  select pos, any_value(b.bucket || ' ' || limits) as tokens, count(r.bucket) as n,
     avg(accuracy) filter (isfinite(accuracy)) as accuracy,
-    avg(ddtree_streak8) filter (isfinite(ddtree_streak8)) as ddtree_streak8,
+    avg(ddtree_streak8) filter (isfinite(ddtree_streak8)) as streak8,
     count_if(not isfinite(accuracy)) + count_if(not isfinite(ddtree_streak8)) as nonfinite
   from buckets b left join recent r on r.bucket = b.bucket group by pos
 )
-select bucket, accuracy, ddtree_streak8, n, concat_ws('; ', format('{:,} of {:,} rows', n, num_rows),
+select tokens, accuracy, streak8, n, concat_ws('; ', format('{:,} of {:,} rows', n, num_rows),
     if(nonfinite > 0, format('{:,} non-finite left out', nonfinite), null)) as note
 from figures, (select count(*) as num_rows, count(avg_seq_len) as num_lengths from recent) where num_lengths > 0
 order by pos;

@@ -323,7 +323,7 @@ def test_length_edges_come_from_the_config(tmp_path: Path, home: Path) -> None:
     with Database(tmp_path / "edges.duckdb", StoreOptions(length_edges=(10.0, 20.5))) as store:
         ingest(store, tmp_path, [{"step": s, "accuracy": s / 10, "avg_seq_len": s * 5} for s in range(1, 6)])
         panel = one(store, "length_buckets")
-        assert column(panel, "bucket") == ["short (< 10 tokens)", "mid (10..20.5 tokens)", "long (> 20.5 tokens)"]
+        assert column(panel, "tokens") == ["short < 10", "mid 10..20.5", "long > 20.5"]
         assert column(panel, "n") == [1, 3, 1]
         vitals = {(metric, stat): value for metric, stat, value, _, _ in one(store, "vitals").rows}
         assert vitals["accuracy", "mid"] == pytest.approx((0.2 + 0.3 + 0.4) / 3)

@@ -173,7 +173,7 @@ def test_a_bucket_that_no_row_falls_into_says_so(store: Database, tmp_path: Path
     log.write_text("".join(json.dumps({"step": s, "accuracy": 0.1, "avg_seq_len": 100}) + "\n" for s in range(1, 6)))
     found = report(store, log)
     assert notes(found["vitals"])["accuracy.long"] == "avg_seq_len > 3000: 0 of the last 5 rows"
-    assert found["length_buckets"].rows[2] == ["long (> 3000 tokens)", None, None, 0, "0 of 5 rows"]
+    assert found["length_buckets"].rows[2] == ["long > 3000", None, None, 0, "0 of 5 rows"]
 
 
 def test_one_row_has_no_std_and_no_speed(store: Database, tmp_path: Path) -> None:
