@@ -25,7 +25,7 @@ from dflash_tui.ui.messages import RunAdvanced, RunLeft
 from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.panel_grid import PanelGrid
 from dflash_tui.ui.panel_text import as_tsv, figure
-from dflash_tui.ui.screen import MainScreen, tell
+from dflash_tui.ui.screen import MainScreen
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.status import StatusLine
 
@@ -191,7 +191,6 @@ class RunScreen(MainScreen):
     def _window_chosen(self, window: Window | None) -> None:
         if window is not None and window != self._window:
             self._window = window
-            tell(self, f"window: {window}")
             self._ask_now()
 
     def action_sql(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -77,12 +78,13 @@ def make_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[P
 
 @dataclass
 class ScriptedStore:
-    """Answers from lists; `trouble` is raised instead while it is set."""
+    """Answers from lists; `trouble` is raised instead while it is set, `slow_s` is what a report takes."""
 
     known: list[Run] = field(default_factory=list)
     panels: Callable[[Window, int], list[PanelResult]] = make_panels
     attempts: list[AttemptRow] = field(default_factory=list)
     trouble: DflashError | None = None
+    slow_s: float = 0.0
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
 
     def runs(self) -> list[Run]:
@@ -100,6 +102,7 @@ class ScriptedStore:
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         self._fail()
         self.asked.append((run_id, names, window, buckets))
+        time.sleep(self.slow_s)
         return [panel for panel in self.panels(window, buckets) if names is None or panel.name in names]
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:

@@ -132,8 +132,7 @@ async def test_a_burst_of_news_is_few_questions_and_none_of_another_run() -> Non
 
 async def test_keys_answer_while_the_store_is_slow() -> None:
     async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
-        quick = seat.store.panels
-        seat.store.panels = lambda *asked: time.sleep(1.5) or quick(*asked)
+        seat.store.slow_s = 1.5
         seat.advanced("v5-hard")
         await pilot.pause(0.05)
         began = time.monotonic()
@@ -157,6 +156,35 @@ async def test_a_run_that_is_not_there_is_a_sentence() -> None:
         seat.store.known = []
         await pilot.press("enter")
         await sees(pilot, "no run v5-hard")
+
+
+async def test_nothing_of_one_run_is_left_when_another_is_opened() -> None:
+    async with cockpit([RUN, make_run("other")], run_id="v5-hard") as (pilot, seat):
+        await pilot.press("1")
+        seat.store.slow_s = 1.0
+        await pilot.press("j", "enter")
+        await sees(pilot, "reading ...")
+        assert "v5-hard" not in screen_text(pilot.app)
+        assert "p50 0.913" not in screen_text(pilot.app)
+        await sees(pilot, "other", "p50 0.913")
+
+
+async def test_a_run_is_in_focus_also_under_a_dialog_and_not_once_it_is_left() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
+        await pilot.press("question_mark")
+        await sees(pilot, "Help: loss")
+        assert seat.said[-1] == ("focus", "v5-hard")
+        await pilot.press("escape", "escape")
+        await sees(pilot, "Runs 1")
+        assert seat.said[-1] == ("focus", None)
+
+
+async def test_a_silent_host_is_said_above_the_panels() -> None:
+    async with cockpit([make_run("v5-hard", no_contact_s=41.0)], run_id="v5-hard") as (pilot, seat):
+        await sees(pilot, "● running", "no contact for 41 s", "p50 0.913")
+        seat.silent_hosts["gpu2"] = "no contact for 41 s, next try in 5 s: Connection refused"
+        seat.advanced("v5-hard")
+        await sees(pilot, "next try in 5 s: Connection refused", "p50 0.913")
 
 
 async def test_the_question_behind_a_panel_can_be_read() -> None:

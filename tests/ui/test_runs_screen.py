@@ -1,6 +1,7 @@
 """The list of runs, as a person at the keys meets it."""
 
 from dflash_tui.errors import StoreBusyError
+from dflash_tui.ui.key_line import KeyLine
 from dflash_tui.ui.run_list import RunList
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
@@ -51,6 +52,15 @@ async def test_the_filter_narrows_as_it_is_typed_stays_visible_and_esc_clears_it
         await sees(pilot, "No run matches 'state:fa nowhere'.")
         await pilot.press("escape")
         await sees(pilot, "v5-hard", "Runs 5")
+
+
+async def test_the_line_of_keys_shows_no_letters_while_one_types_and_a_click_is_the_key() -> None:
+    async with cockpit(FLEET, size=(80, 24)) as (pilot, _):
+        await pilot.click(KeyLine, offset=(screen_lines(pilot.app)[-1].index("/ filter"), 0))
+        await sees(pilot, "esc clear filter")
+        assert "new" not in screen_lines(pilot.app)[-1]
+        await pilot.click(KeyLine, offset=(2, 0))
+        await sees(pilot, "n new", "q quit")
 
 
 async def test_enter_keeps_the_filter_and_the_keys_go_back_to_the_list() -> None:
