@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-import time
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,15 +76,21 @@ def make_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[P
     ]
 
 
+def open_gate() -> threading.Event:
+    gate = threading.Event()
+    gate.set()
+    return gate
+
+
 @dataclass
 class ScriptedStore:
-    """Answers from lists; `trouble` is raised instead while it is set, `slow_s` is what a report takes."""
+    """Answers from lists; `trouble` is raised instead while it is set, a report waits at a closed `gate`."""
 
     known: list[Run] = field(default_factory=list)
     panels: Callable[[Window, int], list[PanelResult]] = make_panels
     attempts: list[AttemptRow] = field(default_factory=list)
     trouble: DflashError | None = None
-    slow_s: float = 0.0
+    gate: threading.Event = field(default_factory=open_gate)
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
 
     def runs(self) -> list[Run]:
@@ -102,7 +108,7 @@ class ScriptedStore:
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         self._fail()
         self.asked.append((run_id, names, window, buckets))
-        time.sleep(self.slow_s)
+        self.gate.wait(timeout=10)
         return [panel for panel in self.panels(window, buckets) if names is None or panel.name in names]
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
