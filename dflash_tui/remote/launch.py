@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from dflash_tui.errors import HostError, TimedOutError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
 from dflash_tui.remote.status import RunStatus, read_status
-from dflash_tui.runs import RunRecord, RunState
+from dflash_tui.runs import RunRecord, RunState, is_run_id
 
 PACKAGES = ("torch", "transformers", "safetensors")
 MIN_TRAINER_PYTHON = (3, 10)
@@ -20,6 +21,9 @@ MIN_FREE_BYTES = 64 << 20
 SETTLE_S = 0.5
 # What an end may take beyond its grace: leftovers get 5 s, and a busy machine some more.
 END_PATIENCE_S = 30.0
+
+# Awaited with the complete record and the attempt's number, right before the host is asked to start it.
+Before = Callable[[RunRecord, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,22 @@ async def preflight(agent: AgentClient) -> Interpreter:
 
 
 async def launch(
-    agent: AgentClient, record: RunRecord, config: Json, *, recipe: str | None = None, source: Path | None = None
+    agent: AgentClient,
+    record: RunRecord,
+    config: Json,
+    *,
+    recipe: str | None = None,
+    source: Path | None = None,
+    before: Before | None = None,
 ) -> LaunchedRun:
     """Start a run that nothing here can end by accident; returns once it runs, or has failed at once (see its status).
 
     HostError says why nothing was started; then nothing was left behind. After a lost link the same call can be
-    repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run.
+    repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run. `before` can
+    note the run down before it may exist; if it raises, nothing is started.
     """
+    if not is_run_id(record.run_id):
+        raise HostError(f"{record.run_id!r} is no run id")
     python = await preflight(agent)
     code = await deploy(agent, source)
     path = f"{agent.workdir}/dflash-runs/{record.run_id}"
@@ -87,10 +100,10 @@ async def launch(
         "python": asdict(python),
         "env": {**agent.spec.env, "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1"},
     }
-    return await _start(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id})
+    return await _start(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id}, before)
 
 
-async def resume(agent: AgentClient, run_id: str) -> LaunchedRun:
+async def resume(agent: AgentClient, run_id: str, *, before: Before | None = None) -> LaunchedRun:
     """Go on from the newest checkpoint as a new attempt, with the code and config of the last one."""
     found = await status(agent, run_id)
     _refuse_to_resume(found, agent.host.name)
@@ -101,7 +114,7 @@ async def resume(agent: AgentClient, run_id: str) -> LaunchedRun:
     known = {field.name for field in fields(RunRecord)}
     record = RunRecord(**{name: value for name, value in run.items() if name in known})
     spec["python"] = asdict(python)
-    return await _start(agent, record, (found.attempt or 0) + 1, spec, config)
+    return await _start(agent, record, (found.attempt or 0) + 1, spec, config, before)
 
 
 async def stop(agent: AgentClient, run_id: str, *, grace_s: float, kill: bool = False) -> RunStatus:
@@ -130,10 +143,14 @@ async def status(agent: AgentClient, run_id: str) -> RunStatus:
     return read_status(await agent.do("status", run_id=run_id))
 
 
-async def _start(agent: AgentClient, record: RunRecord, attempt: int, spec: Json, config: Json) -> LaunchedRun:
+async def _start(
+    agent: AgentClient, record: RunRecord, attempt: int, spec: Json, config: Json, before: Before | None
+) -> LaunchedRun:
     """Ask for an attempt, and watch its first moment."""
     file = f"{record.path}/attempts/{attempt}/config.json"
     spec = {**spec, "attempt": attempt, "argv": [spec["python"]["executable"], "-m", "trainer", file]}
+    if before:
+        await before(record, attempt)
     answer = await agent.do(
         "launch",
         run_id=record.run_id,

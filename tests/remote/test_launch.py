@@ -243,6 +243,50 @@ async def test_a_bad_run_id_never_becomes_a_path(agent: AgentClient) -> None:
     assert not list(Path(agent.workdir).glob("**/up"))
 
 
+async def test_the_caller_hears_of_a_run_before_it_may_exist(agent: AgentClient) -> None:
+    heard = []
+
+    async def note(record: RunRecord, attempt: int) -> None:
+        folder = Path(agent.workdir, "dflash-runs", record.run_id, "attempts", str(attempt))
+        heard.append((record, attempt, folder.exists()))
+
+    config = {"steps": 0, "on_term": "save"}
+    run = await launch(agent, record(), config, source=TOYS / "toy", before=note)
+    try:
+        assert heard == [(run.record, 1, False)]
+        assert run.record.log == f"{agent.workdir}/dflash-runs/toy-1/train_log.jsonl"
+        assert (run.record.config, len(run.record.code_hash or "")) == (config, 64)
+        await logged(run)
+        await stop(agent, "toy-1", grace_s=10)
+        await resume(agent, "toy-1", before=note)
+        assert heard[1:] == [(run.record, 2, False)]
+    finally:
+        await stop(agent, "toy-1", grace_s=0)
+
+
+async def test_nothing_starts_when_the_caller_cannot_note_it_down(agent: AgentClient) -> None:
+    async def fail(record: RunRecord, attempt: int) -> None:
+        raise OSError("no store")
+
+    with pytest.raises(OSError, match="no store"):
+        await launch(agent, record(), {"steps": 0}, source=TOYS / "toy", before=fail)
+    assert (await status(agent, "toy-1")).state is RunState.ABSENT
+
+
+async def test_the_caller_hears_nothing_of_what_is_refused(start: Start, agent: AgentClient) -> None:
+    async def fail(record: RunRecord, attempt: int) -> None:
+        pytest.fail("heard of a run that cannot start")
+
+    with pytest.raises(HostError, match="is no run id"):
+        await launch(agent, record("../up"), {"steps": 0}, source=TOYS / "toy", before=fail)
+    await start()
+    with pytest.raises(HostError, match="stop it before you resume it"):
+        await resume(agent, "toy-1", before=fail)
+    agent.python = "/bin/true"
+    with pytest.raises(HostError, match="is no python that works"):
+        await launch(agent, record("toy-2"), {"steps": 0}, source=TOYS / "toy", before=fail)
+
+
 async def test_resume_is_a_new_attempt_in_the_same_folder(start: Start, agent: AgentClient) -> None:
     run = await start(on_term="save", value="δ")
     first = await stop(agent, "toy-1", grace_s=10)
