@@ -42,6 +42,7 @@ class Database:
         self.path = path
         self.on_refresh: Callable[[str | None], None] = lambda run_id: None
         self._options = options or StoreOptions()
+        self._ingesting = threading.Lock()
         self._writing = threading.Lock()
         self._opening = threading.Lock()
         self._running: WeakSet[RunningQuery] = WeakSet()
@@ -152,13 +153,19 @@ class Database:
             db.execute("update runs set contact = $2 where run = $1", [run_id, time])
 
     def ingest(self, run_id: str, file: Path) -> IngestSummary:
-        # A file that cannot be read leaves no run behind.
-        copy_log(file, Mirror(run_id))
-        with self._reading() as db:
-            is_known = ledger.has_run(db, run_id)
-        if not is_known:
-            self.register_run(RunRecord(run_id, run_id, "ingested"))
-        return self.take_in(run_id)
+        # One at a time: two who copy one log would both find the mirror's end where the other is about to write.
+        with self._ingesting:
+            with self._reading() as db:
+                known = ledger.list_runs(db, run_id)
+            if known and known[0].host is not None:
+                raise UsageError(
+                    f"{run_id} is a run of host {known[0].host}: its log is collected from there; choose another --run"
+                )
+            # A file that cannot be read leaves no run behind.
+            copy_log(file, Mirror(run_id))
+            if not known:
+                self.register_run(RunRecord(run_id, run_id, "ingested"))
+            return self.take_in(run_id)
 
     def take_in(self, run_id: str) -> IngestSummary:
         """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""
