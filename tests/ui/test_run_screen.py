@@ -117,8 +117,9 @@ async def test_a_burst_of_news_is_few_questions_and_none_of_another_run() -> Non
     async with cockpit([RUN, make_run("other")], run_id="v5-hard") as (_, seat):
         before = 0
         while before != len(seat.store.asked):
+            # What opening asks comes in up to three rounds, further apart the slower the machine is.
             before = len(seat.store.asked)
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(1.0)
         for _ in range(200):
             seat.advanced("other")
         await asyncio.sleep(0.4)
