@@ -61,8 +61,7 @@ def _heard(result: Json, data: bytes) -> Heard:
             end = begin + int(meta["bytes"])
             cursor = Cursor(int(meta["offset"]), int(meta["inode"]), str(meta["anchor"]))
             chunks.append(Chunk(str(meta["stream"]), data[begin:end], cursor, meta["reset"]))
-            # A torn last line stays behind by design: only a read that brought something may have left more.
-            has_more = has_more or (end > begin and cursor.offset < int(meta["size"]))
+            has_more = has_more or bool(meta["more"])
             begin = end
         if begin != len(data):
             raise ValueError(f"{len(data)} bytes for chunks of {begin}")

@@ -108,6 +108,17 @@ def test_the_rest_of_a_rotated_file_is_read_before_the_new_one(reader: Reader) -
     assert reader.resets == ["rotated"]
 
 
+def test_an_answer_without_room_skips_nothing_of_a_rotated_file(reader: Reader) -> None:
+    append(reader.path, b"one\n")
+    reader.read()
+    append(reader.path, b"two\n")
+    reader.path.rename(f"{reader.path}.1")
+    append(reader.path, b"three\n")
+    assert reader.read(0) == b""
+    reader.catch_up()
+    assert reader.generations == [b"one\ntwo\n", b"three\n"]
+
+
 def unique(number: int, size: int) -> bytes:
     """Bytes that no other number gives, some without a line's end: as in a log, no stretch of 64 comes again."""
     text = b""

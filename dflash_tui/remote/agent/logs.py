@@ -26,7 +26,8 @@ def read(op: Json, budget: int) -> Tuple[Json, bytes]:
     """What `path` holds beyond the cursor (`offset`, `inode`, `anchor`), at most `budget` and FILE_BYTES bytes of it.
 
     Only whole lines, unless `final` says that nobody writes any more, or a line alone is longer than the budget. The
-    answer holds the next cursor, the file's size, and `reset` where the file is another one than the cursor meant,
+    answer holds the next cursor, the file's size, whether there is `more` to ask for at once (which a torn last line is
+    not, and what the budget had no room for is), and `reset` where the file is another one than the cursor meant,
     which is then read from its beginning: "rotated" (after the rest of the old file, if it lies at `<path>.1`),
     "truncated" or "rewritten". A file that is not there is `missing`.
     """
@@ -50,7 +51,8 @@ def read(op: Json, budget: int) -> Tuple[Json, bytes]:
 def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     """The status of a run and what is new in its log and outputs, beyond `cursors` ({stream: cursor}).
 
-    Streams are `train_log.jsonl` and `attempts/<n>/output.log`, from the newest attempt that the cursors know on.
+    Streams are `train_log.jsonl` and `attempts/<n>/output.log`, of the newest attempt and of older ones until they are
+    read to their end.
     """
     run = Run(op["workdir"], op["run_id"])
     # The status first: what it says is over has been written, so what is read after it is complete.
@@ -70,13 +72,20 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
 
 def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
     numbers = run.attempts()
-    known = [number for number in numbers if "attempts/%d/output.log" % number in cursors]
     is_over = found["state"] not in ALIVE
     streams = [(LOG, is_over)]
     for number in numbers:
-        if number >= max(known, default=1):
-            streams.append(("attempts/%d/output.log" % number, is_over or number < numbers[-1]))
+        stream, is_newest = "attempts/%d/output.log" % number, number == numbers[-1]
+        if is_newest or _is_unread(os.path.join(run.path, stream), cursors.get(stream, {})):
+            streams.append((stream, is_over or not is_newest))
     return streams
+
+
+def _is_unread(path: str, cursor: Json) -> bool:
+    try:
+        return os.stat(path).st_size > int(cursor.get("offset") or 0)
+    except FileNotFoundError:
+        return False
 
 
 def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[str] = None) -> Tuple[Json, bytes]:
@@ -90,9 +99,11 @@ def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[st
     before, data = window[: offset - begin], window[offset - begin :]
     if offset and _anchor(before) != cursor.get("anchor"):
         return _read(fd, {"offset": 0}, budget, is_final, "rewritten")
+    # Short of its budget, a read has met the end of the file: what it leaves is a line that is being written.
+    is_torn_rest = not is_final and len(data) < budget
     if not is_final:
         whole = data.rfind(b"\n") + 1
-        if whole or len(data) < budget:
+        if whole or is_torn_rest:
             data = data[:whole]
     end = offset + len(data)
     meta = {
@@ -100,6 +111,7 @@ def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[st
         "inode": found.st_ino,
         "anchor": _anchor((before + data)[-_ANCHOR_BYTES:]),
         "size": found.st_size,
+        "more": end < found.st_size and not is_torn_rest,
         "reset": reset,
     }
     return meta, data
@@ -114,7 +126,9 @@ def _read_rotated(path: str, op: Json, budget: int) -> Optional[Tuple[Json, byte
         if os.fstat(fd).st_ino != op["inode"]:
             return None
         meta, data = _read(fd, op, budget, is_final=True)
-        return (meta, data) if data and not meta["reset"] else None
+        is_rest = not meta["reset"] and (data or meta["more"])
+        # Behind the rest comes the new file.
+        return ({**meta, "more": True}, data) if is_rest else None
     finally:
         os.close(fd)
 
