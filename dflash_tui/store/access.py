@@ -7,7 +7,7 @@ the owner does not need (duckdb, asyncio) is imported only when there is none.
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dflash_tui import paths
@@ -111,18 +111,23 @@ def _served(owner: "Owner") -> Iterator[None]:
         try:
             with asyncio.Runner(loop_factory=lambda: loop) as runner:
                 runner.run(serve())
-        except OSError as e:
+        except BaseException as e:  # noqa: BLE001 - raised below, in the thread of who works here
             failed.append(e)
         finally:
             is_serving.set()
 
     thread = threading.Thread(target=run, name="store-owner")
     thread.start()
-    is_serving.wait()
-    if failed:
-        raise DflashError(f"{paths.socket_file()}: cannot be served ({failed[0]})") from failed[0]
     try:
-        yield
+        is_serving.wait()
+        if not failed:
+            yield
     finally:
-        loop.call_soon_threadsafe(stop.set)
+        # A loop that is closed has ended by itself.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(stop.set)
         thread.join()
+    if failed:
+        if isinstance(failed[0], OSError):
+            raise DflashError(f"{paths.socket_file()}: cannot be served ({failed[0]})") from failed[0]
+        raise failed[0]

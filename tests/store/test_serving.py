@@ -1,0 +1,68 @@
+"""A command that owns the store while it works: a socket that cannot be, a Ctrl-C before it is there."""
+
+import asyncio
+import signal
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError
+from dflash_tui.store import owner
+from dflash_tui.store.access import writer
+from dflash_tui.store.client import has_owner
+from dflash_tui.store.lock import StoreLock
+
+
+def nobody_owns_it() -> None:
+    assert not has_owner()
+    assert "store-owner" not in [thread.name for thread in threading.enumerate()]
+    lock = StoreLock.try_take()
+    assert lock
+    lock.release()
+
+
+def test_a_socket_folder_that_is_not_ours_alone_is_refused_in_one_sentence() -> None:
+    folder = paths.private_dir(paths.socket_file().parent)
+    folder.chmod(0o777)
+    with pytest.raises(DflashError, match=f"^{folder}: is not a folder of ours alone; remove it"), writer():
+        raise AssertionError("the work began on a store that is not served")
+    nobody_owns_it()
+    folder.chmod(0o700)
+    with writer() as store:
+        assert store.runs() == []
+
+
+def test_a_socket_that_cannot_be_made_is_refused_in_one_sentence() -> None:
+    # A folder lies where the socket belongs.
+    place = paths.socket_file()
+    paths.private_dir(place.parent)
+    (place / "something").mkdir(parents=True)
+    with pytest.raises(DflashError, match=f"^{place}: cannot be served"), writer():
+        raise AssertionError("the work began on a store that is not served")
+    nobody_owns_it()
+
+
+def test_a_ctrl_c_before_the_socket_is_there_leaves_no_thread_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve, was_told = asyncio.start_unix_server, threading.Event()
+
+    def ctrl_c(number: int, frame: FrameType | None) -> None:
+        was_told.set()
+        raise KeyboardInterrupt
+
+    async def serve_late(accept: Any, place: Path, *, limit: int) -> asyncio.Server:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        assert await asyncio.to_thread(was_told.wait, 10)
+        return await serve(accept, place, limit=limit)
+
+    monkeypatch.setattr(owner.asyncio, "start_unix_server", serve_late)
+    before = signal.signal(signal.SIGINT, ctrl_c)
+    try:
+        with pytest.raises(KeyboardInterrupt), writer():
+            raise AssertionError("the work began all the same")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    nobody_owns_it()
