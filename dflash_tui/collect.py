@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -18,7 +19,7 @@ from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import Heard, sweep
 from dflash_tui.remote.status import RunStatus
-from dflash_tui.runs import Cursor, RunEvent
+from dflash_tui.runs import Cursor, Run, RunEvent, RunState
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.text import duration
@@ -29,6 +30,8 @@ HIDDEN_S = 10.0
 BACKOFF_MAX_S = 60.0
 # The time of last contact is shown in seconds; writing it more often than this would only grow the database's log.
 CONTACT_EVERY_S = 5.0
+# How long a launch whose answer was lost may take to show on its host.
+START_PATIENCE_S = 120.0
 
 Seen = tuple[str | int | None, ...]
 T = TypeVar("T")
@@ -43,7 +46,10 @@ async def in_thread(work: Callable[[], T]) -> T:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        await asyncio.wait({future})
+        while not future.done():
+            # Ctrl-C twice cancels twice; the thread still has to end first.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({future})
         raise
 
 
@@ -75,26 +81,38 @@ class HostCollector:
         self._database = database
         self._advanced = advanced
         self._due: dict[str, float] = {}
+        self._runs: dict[str, Run] = {}
+        self._starting: dict[str, float] = {}
         self._seen: dict[str, Seen] = {}
         self._contact: dict[str, float] = {}
         self._focus: str | None = None
         self._woken = asyncio.Event()
+        self._retry = asyncio.Event()
 
-    def follow(self, run_ids: Iterable[str], focus: str | None) -> None:
+    def follow(self, runs: Iterable[Run], focus: str | None) -> None:
         """These are the live runs now; `focus` is the one on screen. New ones are asked for at once."""
-        wanted = set(run_ids)
-        is_news = not wanted <= self._due.keys() or focus != self._focus
+        self._runs = {run.run_id: run for run in runs}
+        is_news = not self._runs.keys() <= self._due.keys() or focus != self._focus
         self._focus = focus
-        self._due = {run_id: self._due.get(run_id, 0.0) for run_id in wanted}
+        self._due = {run_id: self._due.get(run_id, 0.0) for run_id in self._runs}
         if focus in self._due:
             self._due[focus] = 0.0
         if is_news:
             self._woken.set()
 
-    def hurry(self) -> None:
-        """Ask now, also a host whose next try is still to come."""
-        self._due = dict.fromkeys(self._due, 0.0)
+    def hurry(self, run_id: str | None) -> None:
+        """Ask for this run now. None: for all, and of a host that is silent too, whose next try is still to come."""
+        if run_id is None:
+            self._due = dict.fromkeys(self._due, 0.0)
+            self._retry.set()
+        elif run_id in self._due:
+            self._due[run_id] = 0.0
         self._woken.set()
+
+    def fail(self, error: BaseException) -> None:
+        """What ended `collect` though nothing should: it is told like a silence, and collecting begins again."""
+        self.silence = Silence(time.monotonic(), time.monotonic(), f"collecting failed ({error!r})")
+        self._advanced(None)
 
     async def collect(self) -> None:
         """Until cancelled."""
@@ -116,7 +134,7 @@ class HostCollector:
 
     async def _wait_for_work(self) -> None:
         while not self._due:
-            await self._sleep(None)
+            await _wait(self._woken, None)
 
     async def _back_off(self, tries: int, error: DflashError) -> None:
         # Full jitter: fifty sessions that lost one host must not come back in step.
@@ -124,7 +142,7 @@ class HostCollector:
         since = self.silence.since if self.silence else time.monotonic()
         self.silence = Silence(since, time.monotonic() + wait_s, str(error))
         self._advanced(None)
-        await self._sleep(wait_s)
+        await _wait(self._retry, wait_s)
 
     async def _poll(self, agent: AgentClient) -> None:
         while self._due:
@@ -133,28 +151,25 @@ class HostCollector:
             if due:
                 await self._sweep(agent, due)
             else:
-                await self._sleep(min(self._due.values()) - now)
-
-    async def _sleep(self, seconds: float | None) -> None:
-        """Until `seconds` are over or there is news."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
-        self._woken.clear()
+                await _wait(self._woken, min(self._due.values()) - now)
 
     async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
+        # Before the answer, so that a hurry that comes meanwhile is not forgotten.
+        self._due |= {run_id: time.monotonic() + self._interval_s(run_id) for run_id in run_ids}
         wanted = await in_thread(lambda: {run_id: _cursors(run_id) for run_id in run_ids})
         heard = await sweep(agent, wanted)
         if self.silence:
             self.silence = None
             self._advanced(None)
         for run_id, what in heard.items():
-            has_more = isinstance(what, Heard) and what.has_more
-            if run_id in self._due:
-                self._due[run_id] = 0.0 if has_more else time.monotonic() + self._interval_s(run_id)
-            if await in_thread(partial(self._take, run_id, what)):
+            if isinstance(what, Heard) and what.has_more and run_id in self._due:
+                self._due[run_id] = 0.0
+            try:
+                has_changed = await in_thread(partial(self._take, run_id, what))
+            except DflashError as e:
+                # One run's trouble is no other's. If the store itself fails, this fails as well, and all wait.
+                has_changed = await in_thread(partial(self._note_trouble, run_id, str(e)))
+            if has_changed:
                 self._advanced(run_id)
 
     def _interval_s(self, run_id: str) -> float:
@@ -165,7 +180,7 @@ class HostCollector:
     def _take(self, run_id: str, what: Heard | HostError) -> bool:
         """Bytes into the mirror, lines into the tables, a new state into the events. Whether anything changed."""
         if isinstance(what, HostError):
-            return self._note(run_id, ("trouble", str(what)), RunEvent(time.time(), "note", text=str(what)))
+            return self._note_trouble(run_id, str(what))
         mirror, has_grown = Mirror(run_id), False
         try:
             for chunk in what.chunks:
@@ -180,9 +195,24 @@ class HostCollector:
             self._database.take_in(run_id)
         self._hear(run_id)
         # An end is noted when the log is complete: who waits for the end finds every step.
-        if what.status.state.is_over and what.has_more:
+        if (what.status.state.is_over and what.has_more) or self._is_still_starting(run_id, what.status):
             return has_grown
         return self._note(run_id, _seen(what.status), state_event(what.status)) or has_grown
+
+    def _is_still_starting(self, run_id: str, status: RunStatus) -> bool:
+        """Whether the host knows less than we: an attempt that was asked for and is not there yet.
+
+        The answer to its launch may be lost and the launch still under way; after a while it never happened.
+        """
+        run = self._runs.get(run_id)
+        if run is None or run.state != RunState.STARTING or (status.attempt or 0) >= (run.attempt or 1):
+            self._starting.pop(run_id, None)
+            return False
+        since = self._starting.setdefault(run_id, time.monotonic())
+        return time.monotonic() - since < START_PATIENCE_S
+
+    def _note_trouble(self, run_id: str, words: str) -> bool:
+        return self._note(run_id, ("trouble", words), RunEvent(time.time(), "note", text=words))
 
     def _hear(self, run_id: str) -> None:
         now = time.time()
@@ -196,6 +226,14 @@ class HostCollector:
         self._database.event(run_id, event)
         self._seen[run_id] = seen
         return True
+
+
+async def _wait(event: asyncio.Event, seconds: float | None) -> None:
+    """Until `event`, which is cleared, or until `seconds` are over."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    event.clear()
 
 
 def _cursors(run_id: str) -> dict[str, Cursor]:

@@ -5,9 +5,10 @@ The commands and the screens both come here. Asks nobody and prints nothing: who
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,17 +16,20 @@ import msgspec
 from dflash_tui import paths, recipes
 from dflash_tui.collect import state_event
 from dflash_tui.config import Config
-from dflash_tui.errors import DflashError, HostError, LinkLostError, UsageError
+from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote import launch as remote
 from dflash_tui.remote.client import AgentClient
+from dflash_tui.remote.launch import LaunchedRun
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.watch import Session
 
-# What the collector may take to bring the last lines of a run that has ended, before we record the end ourselves.
-RECORD_PATIENCE_S = 20.0
+# What the collector may take to bring the last lines of a run that has ended.
+RECORD_PATIENCE_S = 30.0
+
+Register = Callable[[RunRecord, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +64,23 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
     session.config.host(request.host)
     name = request.name or recipe.name
     record = RunRecord(new_run_id(name), name, "train", host=request.host, created=time.time(), config=recipe.config)
-    async with _agent(session.config, request.host) as agent:
-        try:
-            started = await remote.launch(agent, record, recipe.config, recipe=recipe.name)
-        except LinkLostError:
-            # Whether it runs is not known: the collector finds out, and nobody starts it twice.
-            await _register(session, record, RunEvent(time.time(), "state", RunState.STARTING, attempt=1))
-            raise
-    await _register(session, started.record, state_event(started.status))
+    refused = RunEvent(time.time(), "state", RunState.ABSENT)
+    async with _agent(session.config, request.host) as agent, _registering(session, record.run_id, refused) as register:
+        started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, before=register)
     await asyncio.to_thread(_remember, request)
-    _refuse_failed_start(name, started.status)
+    await _record_start(session, started)
     return started.record
 
 
 async def resume(session: Session, run_id: str) -> Run:
     """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`."""
     detail = await session.ask(lambda store: store.detail(run_id))
-    async with _agent(session.config, _host_of(detail, "resumed")) as agent:
-        started = await remote.resume(agent, run_id)
-    await _register(session, started.record, state_event(started.status))
-    _refuse_failed_start(detail.run.name, started.status)
-    return (await session.ask(lambda store: store.detail(run_id))).run
+    async with (
+        _agent(session.config, _host_of(detail, "resumed")) as agent,
+        _registering(session, run_id, _state_of(detail)) as register,
+    ):
+        started = await remote.resume(agent, run_id, before=register)
+    return await _record_start(session, started)
 
 
 async def stop(session: Session, run_id: str, *, grace_s: float | None = None, kill: bool = False) -> Run:
@@ -92,28 +92,79 @@ async def stop(session: Session, run_id: str, *, grace_s: float | None = None, k
     grace_s = session.config.stop.grace_s if grace_s is None else grace_s
     async with _agent(session.config, _host_of(detail, "stopped")) as agent:
         status = await remote.stop(agent, run_id, grace_s=grace_s, kill=kill)
-    return await _wait_until_recorded(session, run_id, status)
+    return await _wait_until_recorded(session, status)
 
 
-async def _wait_until_recorded(session: Session, run_id: str, status: RunStatus) -> Run:
+@asynccontextmanager
+async def _registering(session: Session, run_id: str, before: RunEvent) -> AsyncIterator[Register]:
+    """What registers a run as `starting` before it may start, so that no running one is ever unknown here.
+
+    A refusal takes that back to how the run stood `before`; after a lost link the collector finds out how it stands.
+    """
+    is_registered = False
+
+    async def register(record: RunRecord, attempt: int) -> None:
+        nonlocal is_registered
+        event = RunEvent(time.time(), "state", RunState.STARTING, attempt=attempt)
+
+        def write(store: Store) -> None:
+            store.register_run(record)
+            store.event(record.run_id, event)
+
+        await session.ask(write)
+        is_registered = True
+
+    try:
+        yield register
+    except LinkLostError:
+        raise
+    except HostError as e:
+        if is_registered:
+            event = replace(before, time=time.time(), text=str(e))
+            await session.ask(lambda store: store.event(run_id, event))
+        raise
+
+
+async def _record_start(session: Session, started: LaunchedRun) -> Run:
+    """A run that runs is noted at once. One that ended at once is noted by the collector, after its last words."""
+    status = started.status
+    if not status.state.is_over:
+        await session.ask(lambda store: store.event(status.run_id, state_event(status)))
+        await session.refresh()
+        return (await session.ask(lambda store: store.detail(status.run_id))).run
+    run = await _wait_until_recorded(session, status)
+    if status.state is RunState.FAILED:
+        why = status.note or "it said nothing"
+        raise DflashError(f"{run.run_id} ended at once ({status.reason}, exit code {status.code}): {why}")
+    return run
+
+
+async def _wait_until_recorded(session: Session, status: RunStatus) -> Run:
+    """Until the store knows of this end: it is noted when the log is complete. TimedOutError when that takes long."""
     deadline = time.monotonic() + RECORD_PATIENCE_S
-    await session.refresh(run_id)
     while True:
-        run = (await session.ask(lambda store: store.detail(run_id))).run
-        if (run.state, run.attempt) == (status.state, status.attempt):
+        run = (await session.ask(lambda store: store.detail(status.run_id))).run
+        if (run.attempt or 0) > (status.attempt or 0) or (run.state, run.attempt) == (status.state, status.attempt):
             return run
+        if RunState(run.state).is_over or run.state == RunState.ABSENT:
+            # The store took it for ended, so nobody collects it: there is more to fetch.
+            await session.ask(partial(_ask_for_more, status))
+        await session.refresh()
         if time.monotonic() > deadline:
-            await session.ask(lambda store: store.event(run_id, state_event(status)))
-        await asyncio.sleep(0.1)
+            raise TimedOutError(
+                f"{run.run_id} is {status.state}, but its last lines are not in the store yet:"
+                " an open session or `dflash-tui watch` fetches them"
+            )
+        await asyncio.sleep(0.2)
 
 
-async def _register(session: Session, record: RunRecord, event: RunEvent) -> None:
-    def write(store: Store) -> None:
-        store.register_run(record)
-        store.event(record.run_id, event)
+def _ask_for_more(status: RunStatus, store: Store) -> None:
+    store.event(status.run_id, RunEvent(time.time(), "state", RunState.STARTING, attempt=status.attempt))
 
-    await session.ask(write)
-    await session.refresh(record.run_id)
+
+def _state_of(detail: RunDetail) -> RunEvent:
+    run = detail.run
+    return RunEvent(time.time(), "state", run.state, run.reason, run.code, run.signal, run.attempt, detail.pid)
 
 
 @asynccontextmanager
@@ -131,12 +182,6 @@ def _host_of(detail: RunDetail, done: str) -> str:
     if detail.record.host is None:
         raise UsageError(f"{detail.run.run_id} was ingested from a file: no host runs it, so it cannot be {done}")
     return detail.record.host
-
-
-def _refuse_failed_start(name: str, status: RunStatus) -> None:
-    if status.state is RunState.FAILED:
-        why = status.note or status.reason or "it said nothing"
-        raise DflashError(f"{name} ended at once ({status.reason}, exit code {status.code}): {why}")
 
 
 def _remember(request: LaunchRequest) -> None:

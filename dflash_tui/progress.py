@@ -21,7 +21,8 @@ async def follow(session: Session, run_id: str, tell: Callable[[str], None]) -> 
     output, told, waited_s = Tail(run_id), "", EVERY_S
     while True:
         run = (await session.ask(lambda store: store.detail(run_id))).run
-        is_over = RunState(run.state).is_over
+        # An absent run is one whose folder is gone from its host: nothing will come.
+        is_over = RunState(run.state).is_over or run.state == RunState.ABSENT
         if is_over or waited_s >= EVERY_S:
             waited_s = 0.0
             line = await session.ask(partial(describe, run=run, output=output))

@@ -45,11 +45,11 @@ class Session:
         self._advanced = advanced
         self._options = StoreOptions(aliases=config.aliases, length_edges=config.panels.length_edges)
         self._owner: Owner | None = None
-        self._collectors: dict[str, tuple[HostCollector, asyncio.Task[None]]] = {}
+        self._collectors: dict[str, HostCollector] = {}
         self._focus: str | None = None
-        self._hurried = False
+        self._hurried: set[str | None] = set()
         self._woken = asyncio.Event()
-        self._seated = asyncio.Event()
+        self._num_seats = 0
         self._life: asyncio.Task[None] | None = None
 
     @property
@@ -69,20 +69,24 @@ class Session:
         """Leave the seat to whoever waits. Runs are not touched."""
         if self._life:
             self._life.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._life
+            await asyncio.wait({self._life})
         if self._owner:
             owner, self._owner = self._owner, None
             await owner.__aexit__(None, None, None)
+        if self._life and not self._life.cancelled():
+            self._life.result()
 
     async def ask(self, work: Callable[[Store], T]) -> T:
         """`work` with the store, in a thread; once more if the owner went away meanwhile and another took over."""
+        seat = self._num_seats
         try:
             return await asyncio.to_thread(work, self.store)
         except OwnerGoneError:
-            self._seated.clear()
-            async with asyncio.timeout(2 * BUSY_AFTER_S):
-                await self._seated.wait()
+            deadline = time.monotonic() + 2 * BUSY_AFTER_S
+            while self._num_seats == seat:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_RETRY_S)
             return await asyncio.to_thread(work, self.store)
 
     def focus(self, run_id: str | None) -> None:
@@ -90,14 +94,14 @@ class Session:
         self._focus = run_id
         self._woken.set()
 
-    async def refresh(self, run_id: str | None) -> None:
-        """Look at this run's host now, whoever collects."""
-        await self.ask(lambda store: store.refresh(run_id))
+    async def refresh(self) -> None:
+        """Look at the hosts now, whoever collects, also at one that is silent: a person has done something there."""
+        await self.ask(lambda store: store.refresh(None))
 
     def contact(self, host: str) -> str | None:
         """None: the host answers, or we are not the one who asks it; else a sentence on its silence."""
         found = self._collectors.get(host)
-        return str(found[0].silence) if found and found[0].silence else None
+        return str(found.silence) if found and found.silence else None
 
     async def _take_seat(self) -> None:
         deadline = time.monotonic() + BUSY_AFTER_S
@@ -113,7 +117,7 @@ class Session:
             if time.monotonic() > deadline:
                 raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again")
             await asyncio.sleep(_RETRY_S)
-        self._seated.set()
+        self._num_seats += 1
 
     async def _live(self) -> None:
         while True:
@@ -122,7 +126,7 @@ class Session:
             await self._attend()
             try:
                 await self._take_seat()
-            except DflashError:
+            except (DflashError, OSError):
                 # Somebody holds the store and does not answer yet: every question asked meanwhile says so.
                 await asyncio.sleep(_RETAKE_S)
             self._advanced(None)
@@ -153,36 +157,52 @@ class Session:
 
     async def _conduct(self, database: Database) -> None:
         """As the owner, until cancelled: one collector a host that has live runs."""
-        async with asyncio.TaskGroup() as group:
+        tasks: dict[str, asyncio.Task[None]] = {}
+        try:
             while True:
-                live: dict[str, list[str]] = defaultdict(list)
-                for run in await in_thread(database.runs):
-                    if run.host is not None and _is_live(run):
-                        live[run.host].append(run.run_id)
-                for host in live.keys() - self._collectors.keys():
-                    spec = partial(self.config.host, host)
-                    collector = HostCollector(spec, database, self._advanced)
-                    self._collectors[host] = collector, group.create_task(collector.collect())
-                for host, (collector, _) in self._collectors.items():
-                    collector.follow(live[host], self._focus)
-                    if self._hurried:
-                        collector.hurry()
-                self._hurried = False
+                with suppress(DflashError):
+                    self._group(await in_thread(database.runs), database)
+                for host, collector in self._collectors.items():
+                    task = tasks.get(host)
+                    if task and task.done() and (error := task.exception()):
+                        collector.fail(error)
+                    if task is None or task.done():
+                        tasks[host] = asyncio.create_task(collector.collect())
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_REGROUP_S):
                         await self._woken.wait()
                 self._woken.clear()
+        finally:
+            for task in tasks.values():
+                task.cancel()
+            while any(not task.done() for task in tasks.values()):
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait(tasks.values())
+
+    def _group(self, runs: list[Run], database: Database) -> None:
+        """Tell each host's collector which runs are live now, and what is wanted at once."""
+        live: dict[str, list[Run]] = defaultdict(list)
+        for run in runs:
+            if run.host is not None and _is_live(run):
+                live[run.host].append(run)
+        for host in live.keys() - self._collectors.keys():
+            self._collectors[host] = HostCollector(partial(self.config.host, host), database, self._advanced)
+        hurried, self._hurried = self._hurried, set()
+        for host, collector in self._collectors.items():
+            collector.follow(live[host], self._focus)
+            for run_id in hurried:
+                collector.hurry(run_id)
 
     def _hurry_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
         """What a thread calls to have the hosts asked now."""
 
         def hurry(run_id: str | None) -> None:
-            loop.call_soon_threadsafe(self._hurry)
+            loop.call_soon_threadsafe(self._hurry, run_id)
 
         return hurry
 
-    def _hurry(self) -> None:
-        self._hurried = True
+    def _hurry(self, run_id: str | None) -> None:
+        self._hurried.add(run_id)
         self._woken.set()
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import RunName, find, in_session, say
+from dflash_tui.commands.talk import RunName, find, in_session, say, store_options
 from dflash_tui.errors import DflashError, UsageError
 
 if TYPE_CHECKING:
@@ -50,20 +50,21 @@ def stop(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Stop a run; returns once it has ended and that is recorded."""
-    import asyncio
-
     from dflash_tui import control
+    from dflash_tui.store.access import reader
+    from dflash_tui.text import visible
+
+    if not yes:
+        # Before a seat is taken: whoever thinks about an answer must not hold the store.
+        with reader(say, store_options()) as store:
+            found, _ = store.find(run)
+        _confirm(f"{'Kill' if kill else 'Stop'} {found.run_id} on {found.host} ({found.state})?")
 
     async def work(session: "Session") -> "Run":
-        found = await find(session, run)
-        if not yes:
-            await asyncio.to_thread(
-                _confirm, f"{'Kill' if kill else 'Stop'} {found.run_id} on {found.host} ({found.state})?"
-            )
-        return await control.stop(session, found.run_id, grace_s=grace, kill=kill)
+        return await control.stop(session, (await find(session, run)).run_id, grace_s=grace, kill=kill)
 
     ended = in_session(work)
-    print(f"{ended.run_id}: {ended.state} ({ended.reason})")
+    print(visible(f"{ended.run_id}: {ended.state} ({ended.reason})"))
 
 
 def _confirm(question: str) -> None:
