@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import LOG, Heard, sweep
-from dflash_tui.runs import Cursor
+from dflash_tui.remote.launch import launch, status, stop
+from dflash_tui.runs import Cursor, RunRecord
+
+from .far_side import TOYS
 
 Streams = dict[str, bytes]
 LINE = b"x" * 99 + b"\n"
@@ -138,3 +142,36 @@ async def test_the_output_of_every_attempt_is_read_to_its_end(agent: AgentClient
     assert [len(data) for data in read] == [len(output) for output in outputs]
     assert read == outputs
     assert [chunk.stream for chunk in (await copies.sweep())["run-1"].chunks] == [LOG, "attempts/5/output.log"]
+
+
+HERE = {"boot_id": "none", "pid1_start": 1}
+DAMAGED = [
+    ("state.json", {}),
+    ("state.json", {"child": 7, "started": 0.0}),
+    ("state.json", {"child": [], "started": 0.0}),
+    ("state.json", {"child": [1, 1], "started": "yesterday"}),
+    ("state.json", {"child": [1, 1], "started": 0.0, "where": HERE, "log_bytes": []}),
+    ("state.json", {"child": [1, 1], "started": 0.0, "where": HERE, "log_bytes": 1e400}),
+    ("state.json", {"child": [1, 1], "started": 0.0, "where": []}),
+    ("exit.json", {"state": "failed"}),
+    ("exit.json", {**END, "started": None}),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), DAMAGED)
+async def test_a_damaged_file_is_the_trouble_of_its_run_alone(
+    agent: AgentClient, name: str, value: dict[str, object]
+) -> None:
+    end(make_run(agent, "sound-1", b"one\n"))
+    (make_run(agent, "bad-1", b"one\n") / "attempts/1" / name).write_text(json.dumps(value))
+    wanted: dict[str, dict[str, Cursor]] = {"bad-1": {}, "sound-1": {}}
+    heard = await sweep(agent, wanted)
+    assert isinstance(heard["sound-1"], Heard) and heard["sound-1"].chunks[0].data == b"one\n"
+    assert isinstance(heard["bad-1"], HostError)
+    assert "run bad-1: a file of its newest attempt is damaged" in str(heard["bad-1"])
+    assert [run["run_id"] for run in (await agent.do("list"))["runs"]] == ["sound-1"]
+    with pytest.raises(HostError, match="is damaged"):
+        await stop(agent, "bad-1", grace_s=0)
+    with pytest.raises(HostError, match="is damaged"):
+        await launch(agent, RunRecord("bad-1", "bad", "train"), {"steps": 1}, source=TOYS / "toy")
+    assert (await status(agent, "sound-1")).reason == "error"

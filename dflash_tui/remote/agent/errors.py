@@ -2,6 +2,9 @@
 
 import errno
 
+# What it takes to read a run's own files when somebody else has written into them: JSON, and yet another shape.
+DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
+
 
 class Refused(Exception):
     """A request that cannot be done; its text is one sentence for a person."""

@@ -9,7 +9,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from . import code, logs, probe
-from .errors import Refused, sentence
+from .errors import DAMAGE, Refused, sentence
 from .folder import Run
 from .start import launch
 from .state import status, statuses
@@ -79,6 +79,10 @@ def _do(op: Op, budget: int) -> Tuple[Dict[str, Any], bytes]:
         return {"error": str(e)}, b""
     except OSError as e:
         return {"error": sentence(e)}, b""
+    except DAMAGE as e:
+        # One run's damaged file must not end the agent of all of them.
+        what = "run %s: a file of its newest attempt" % op["run_id"] if "run_id" in op else "%s: what it read" % name
+        return {"error": "%s is damaged (%s: %s)" % (what, type(e).__name__, e)}, b""
 
 
 def _lines(idle_s: float) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import proc
-from .errors import Refused, sentence
+from .errors import DAMAGE, Refused, sentence
 from .folder import RUNS, Attempt, Run, absolute, is_locked, read_json
 from .verdict import logged_end, verdict
 
@@ -35,7 +35,10 @@ def status(run: Run) -> Dict[str, Any]:
 
 
 def statuses(workdir: str) -> Dict[str, Any]:
-    """All runs of a workdir: their states and what `run.json` says of them. Folders with other names are no runs."""
+    """All runs of a workdir: their states and what `run.json` says of them.
+
+    Folders with other names are no runs, and damaged ones are left out.
+    """
     runs = []
     try:
         names = sorted(os.listdir(os.path.join(absolute(workdir), RUNS)))
@@ -45,7 +48,7 @@ def statuses(workdir: str) -> Dict[str, Any]:
         try:
             run = Run(workdir, name)
             runs.append({**status(run), "record": read_json(os.path.join(run.path, "run.json"))})
-        except (Refused, NotADirectoryError):
+        except (Refused, NotADirectoryError, *DAMAGE):
             continue
         except OSError as e:
             runs.append({"run_id": name, "state": "absent", "note": sentence(e)})
