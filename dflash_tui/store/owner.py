@@ -67,6 +67,7 @@ class Owner:
         self._enders = ThreadPoolExecutor(_MAX_ENDING, "store-end")
         self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self._is_leaving = False
 
     async def __aenter__(self) -> Self:
         place = paths.socket_file()
@@ -83,6 +84,7 @@ class Owner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._is_leaving = True
         if self._server:
             self._server.close()
             paths.socket_file().unlink(missing_ok=True)
@@ -98,9 +100,14 @@ class Owner:
         self._lock.release()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_leaving:
+            writer.close()
+            return
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._clients.add(task)
         task.add_done_callback(self._clients.discard)
+        # Not in the task: one that is cancelled before its first step runs no `finally`, and its client would wait.
+        task.add_done_callback(lambda done: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -109,8 +116,6 @@ class Owner:
                 await _Conversation(self, reader, writer).answer(line)
         except (_ClientGone, OSError):
             pass  # Nobody is left to be told.
-        finally:
-            writer.close()
 
     def in_thread(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._threads, work)

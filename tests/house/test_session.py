@@ -1,0 +1,123 @@
+"""A session's seat at the store: who owns, who takes over, and what a collector's trouble does."""
+
+import asyncio
+import errno
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dflash_tui import collect, config
+from dflash_tui.collect import Silence
+from dflash_tui.runs import Cursor, RunEvent, RunRecord
+from dflash_tui.store.client import StoreClient
+from dflash_tui.watch import Session
+from tests.cli.conftest import watching
+
+
+@asynccontextmanager
+async def seated() -> AsyncIterator[Session]:
+    session = Session(config.load(), lambda run_id: None)
+    await session.open()
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def until(what: Callable[[], Awaitable[bool]] | Callable[[], bool], timeout_s: float = 20) -> None:
+    async with asyncio.timeout(timeout_s):
+        while True:
+            found = what()
+            if found is True or (not isinstance(found, bool) and await found):
+                return
+            await asyncio.sleep(0.02)
+
+
+def register(session: Session, run_id: str, host: str = "local") -> None:
+    """A run that the store believes to run, and whose host knows nothing of it."""
+    session.store.register_run(RunRecord(run_id, run_id, "train", host=host, created=1.0))
+    session.store.event(run_id, RunEvent(1.0, "state", "running", attempt=1))
+
+
+async def state(session: Session, run_id: str) -> str:
+    return (await session.ask(lambda store: store.detail(run_id))).run.state
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+async def test_the_second_session_is_a_client_and_takes_over(ending: signal.Signals) -> None:
+    with watching() as first:
+        async with seated() as second:
+            assert not second.is_owner and isinstance(second.store, StoreClient)
+            asked = [asyncio.create_task(second.ask(lambda store: store.runs())) for _ in range(5)]
+            first.send_signal(ending)
+            assert await asyncio.gather(*asked) == [[]] * 5
+            await until(lambda: second.is_owner)
+            assert await second.ask(lambda store: store.runs()) == []
+            await asyncio.to_thread(first.wait, 20)
+
+
+async def test_a_run_that_its_host_does_not_know_is_absent() -> None:
+    async with seated() as session:
+        register(session, "gone")
+        await session.refresh()
+        await until(lambda: _is(session, "gone", "absent"))
+
+
+async def _is(session: Session, run_id: str, wanted: str) -> bool:
+    return await state(session, run_id) == wanted
+
+
+async def test_a_collector_that_fails_says_so_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    real, left = collect._cursors, [2]
+
+    def failing(run_id: str) -> dict[str, Cursor]:
+        if left[0]:
+            left[0] -= 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(run_id)
+
+    monkeypatch.setattr(collect, "_cursors", failing)
+    monkeypatch.setattr("dflash_tui.watch._REGROUP_S", 0.05)
+    monkeypatch.setattr(collect.HostCollector, "fail", lambda self, error: told.append(str(error)))
+    async with seated() as session:
+        register(session, "r")
+        await session.refresh()
+        await until(lambda: _is(session, "r", "absent"))
+    assert len(told) == 2 and "Too many open files" in told[0]
+
+
+async def test_a_host_that_left_the_config_is_silent_and_holds_up_no_other() -> None:
+    async with seated() as session:
+        register(session, "lost", host="gpu9")
+        register(session, "here")
+        await session.refresh()
+        await until(lambda: _is(session, "here", "absent"))
+        await until(lambda: session.contact("gpu9") is not None)
+        assert "no host named 'gpu9'" in (session.contact("gpu9") or "")
+        assert await state(session, "lost") == "running"
+
+
+async def test_a_run_on_screen_does_not_shorten_the_wait_for_a_silent_host() -> None:
+    async with seated() as session:
+        register(session, "lost", host="gpu9")
+        await session.refresh()
+        await until(lambda: session.contact("gpu9") is not None)
+        silence = session._collectors["gpu9"].silence
+        for _ in range(20):
+            session.store.refresh("lost")
+            await asyncio.sleep(0.005)
+        assert isinstance(silence, Silence) and session._collectors["gpu9"].silence is silence
+        await session.refresh()
+        await until(lambda: session._collectors["gpu9"].silence is not silence)
+
+
+async def test_closing_leaves_no_lock_and_no_socket(home: Path) -> None:
+    async with seated():
+        pass
+    assert not list((home / "data" / "run").glob("*.sock"))
+    async with seated() as again:
+        assert again.is_owner
