@@ -87,7 +87,7 @@ class AgentClient:
     def accepted(self, result: Json) -> Json:
         """`result`, unless it was refused: then HostError with the reason."""
         if "error" in result:
-            raise HostError(f"{self.host.name}: {result['error']}")
+            raise HostError(f"{self.host.name}: {visible(str(result['error']))}")
         return result
 
     async def _exchange(self, ops: Sequence[Json]) -> list[tuple[Json, bytes]]:

@@ -1,7 +1,9 @@
 """Read what is new of many runs on one host, with their states, in one request."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient, Json
@@ -9,6 +11,8 @@ from dflash_tui.remote.status import RunStatus, read_status
 from dflash_tui.runs import Cursor
 
 LOG = "train_log.jsonl"
+_STREAM = re.compile(re.escape(LOG) + r"|attempts/[1-9][0-9]{0,5}/output\.log")
+_RESETS = (None, "rotated", "truncated", "rewritten")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +62,22 @@ def _heard(result: Json, data: bytes) -> Heard:
     chunks, has_more, begin = [], False, 0
     try:
         for meta in result["chunks"]:
-            end = begin + int(meta["bytes"])
-            cursor = Cursor(int(meta["offset"]), int(meta["inode"]), str(meta["anchor"]))
-            chunks.append(Chunk(str(meta["stream"]), data[begin:end], cursor, meta["reset"]))
+            end = begin + _size(meta["bytes"])
+            cursor = Cursor(_size(meta["offset"]), _size(meta["inode"]), str(meta["anchor"]))
+            if not _STREAM.fullmatch(meta["stream"]) or meta["reset"] not in _RESETS:
+                raise ValueError("no stream of a run, or no reset")
+            chunks.append(Chunk(meta["stream"], data[begin:end], cursor, meta["reset"]))
             has_more = has_more or bool(meta["more"])
             begin = end
         if begin != len(data):
             raise ValueError(f"{len(data)} bytes for chunks of {begin}")
         return Heard(read_status(result["status"]), chunks, has_more)
-    except (KeyError, TypeError, ValueError) as e:
+    except (KeyError, TypeError, ValueError, OverflowError) as e:
         raise HostError(f"the agent gave a log that cannot be read: {e!r}") from e
+
+
+def _size(value: Any) -> int:
+    size = int(value)
+    if size < 0:
+        raise ValueError(f"a size of {size}")
+    return size

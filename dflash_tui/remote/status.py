@@ -1,13 +1,38 @@
 """What a host says of a run, as a frozen value. Nothing from a host is believed to have the right shape."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dflash_tui.errors import HostError
-from dflash_tui.runs import RunState
+from dflash_tui.runs import RunState, is_run_id
+from dflash_tui.text import visible
 
 T = TypeVar("T")
+
+REASONS = frozenset(
+    {
+        "completed",
+        "stopped",
+        "killed-after-grace",
+        "saved",
+        "nan",
+        "oom-gpu",
+        "oom-host-likely",
+        "disk-full",
+        "environment",
+        "error",
+        "signal",
+        "host-rebooted",
+        "container-restarted",
+        "killed",
+    }
+)
+# More than the agent ever says, less than what floods a screen.
+_NOTE_CHARACTERS = 1000
+# Codes, signals, attempts and pids: what the store's integers hold.
+_MAX_INTEGER = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +44,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """A run's state now. Ages are by its host's clock; `note` is a sentence, or the last words of a run that failed."""
+    """A run's state now. Ages are by its host's clock; `note` is a sentence, or the last words of a run that failed.
+
+    `reason` is one of REASONS; `note` and paths have their control characters escaped.
+    """
 
     run_id: str
     state: RunState
@@ -37,23 +65,51 @@ class RunStatus:
 def read_status(found: dict[str, Any]) -> RunStatus:
     """An agent's answer as a status; HostError if it is none."""
     try:
-        checkpoint = found["checkpoint"]
+        if not is_run_id(found["run_id"]):
+            raise ValueError("no run id")
         return RunStatus(
-            run_id=str(found["run_id"]),
+            run_id=found["run_id"],
             state=RunState(found["state"]),
-            reason=_optional(str, found["reason"]),
-            code=_optional(int, found["code"]),
-            signal=_optional(int, found["signal"]),
-            attempt=_optional(int, found["attempt"]),
-            pid=_optional(int, found["pid"]),
-            age_s=_optional(float, found["age_s"]),
-            heartbeat_age_s=_optional(float, found["heartbeat_age_s"]),
-            note=_optional(str, found["note"]),
-            checkpoint=checkpoint
-            and Checkpoint(str(checkpoint["path"]), int(checkpoint["step"]), float(checkpoint["age_s"])),
+            reason=_optional(_reason, found["reason"]),
+            code=_optional(_integer, found["code"]),
+            signal=_optional(_integer, found["signal"]),
+            attempt=_optional(_integer, found["attempt"]),
+            pid=_optional(_integer, found["pid"]),
+            age_s=_optional(_seconds, found["age_s"]),
+            heartbeat_age_s=_optional(_seconds, found["heartbeat_age_s"]),
+            note=_optional(_note, found["note"]),
+            checkpoint=_optional(_checkpoint, found["checkpoint"]),
         )
-    except (KeyError, TypeError, ValueError) as e:
+    except (KeyError, TypeError, ValueError, OverflowError) as e:
         raise HostError(f"the agent gave a status that cannot be read ({e!r}): {str(found)[:200]}") from e
+
+
+def _reason(value: Any) -> str:
+    if value not in REASONS:
+        raise ValueError("no reason for an end")
+    return str(value)
+
+
+def _integer(value: Any) -> int:
+    number = int(value)
+    if abs(number) > _MAX_INTEGER:
+        raise ValueError("an integer out of its range")
+    return number
+
+
+def _seconds(value: Any) -> float:
+    seconds = float(value)
+    if not math.isfinite(seconds):
+        raise ValueError("an age without end")
+    return seconds
+
+
+def _note(value: Any) -> str:
+    return visible(str(value)[:_NOTE_CHARACTERS])
+
+
+def _checkpoint(value: Any) -> Checkpoint:
+    return Checkpoint(visible(str(value["path"])), int(value["step"]), _seconds(value["age_s"]))
 
 
 def _optional(kind: Callable[[Any], T], value: Any) -> T | None:
