@@ -40,15 +40,21 @@ def plain(value: Any) -> Any:
 
 def dump_json(value: Any, out: TextIO) -> None:
     """One strict JSON document and a newline."""
-    json.dump(plain(value), out, ensure_ascii=False, allow_nan=False, indent=1)
-    out.write("\n")
+    out.write(_json_text(value, indent=1) + "\n")
+
+
+def _json_text(value: Any, indent: int | None = None) -> str:
+    # In ASCII: no character that a terminal obeys or hides, and none that a narrow stdout would spoil.
+    return json.dumps(plain(value), allow_nan=False, indent=indent).replace("\x7f", "\\u007f")
 
 
 def write_csv(answer: "Answer", out: TextIO) -> None:
+    """Every byte as it is; on a terminal, control characters are made visible."""
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
+    show = _visible_cell if out.isatty() else _csv_cell
+    writer.writerow(map(show, answer.columns))
     for batch in answer.batches():
-        writer.writerows([_csv_cell(value) for value in row] for row in batch)
+        writer.writerows(map(show, row) for row in batch)
 
 
 def write_json(answer: "Answer", out: TextIO) -> None:
@@ -56,8 +62,7 @@ def write_json(answer: "Answer", out: TextIO) -> None:
     separator = "["
     for batch in answer.batches():
         for row in batch:
-            cells = dict(zip(answer.columns, map(plain, row), strict=True))
-            out.write(separator + "\n" + json.dumps(cells, ensure_ascii=False, allow_nan=False))
+            out.write(separator + "\n" + _json_text(dict(zip(answer.columns, row, strict=True))))
             separator = ","
     out.write("\n]\n" if separator == "," else "[]\n")
 
@@ -94,6 +99,11 @@ def _csv_cell(value: Any) -> Any:
         return "true" if value else "false"
     value = plain(value)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+
+
+def _visible_cell(value: Any) -> Any:
+    cell = _csv_cell(value)
+    return visible(cell) if isinstance(cell, str) else cell
 
 
 def _table_cell(value: Any) -> Any:
