@@ -4,14 +4,17 @@ A command stands in `commands/`; its body imports what it needs, so that `--help
 start fast. Every error a person can meet ends here, once, as one line and an exit code.
 """
 
+import os
+import re
 import sys
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
 
 from dflash_tui import __version__
 from dflash_tui.commands import act, ask
-from dflash_tui.commands.talk import say
+from dflash_tui.commands.talk import has_terminal, say
 from dflash_tui.errors import DflashError, ExitCode, QueryError, UsageError
 from dflash_tui.text import visible
 
@@ -31,7 +34,9 @@ for command in (
 
 def main() -> None:
     """The console script: every error a person can meet ends here, as one line and an exit code."""
+    _ready_streams()
     try:
+        _check_words(sys.argv[1:])
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except DflashError as e:
@@ -52,6 +57,24 @@ def main() -> None:
         say(f"dflash-tui: {e.filename or 'this machine'}: {e.strerror or e}")
         code = ExitCode.FAILED
     sys.exit(int(code or 0))
+
+
+def _ready_streams() -> None:
+    """No stream is missing (`<&-`), and none has a character that it cannot write (LC_ALL=C)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # It takes the free descriptor too, which else the database would get, and with it what is printed.
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for the life of the process
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _check_words(words: list[str]) -> None:
+    for word in words:
+        if re.search(r"[\ud800-\udfff]", word):
+            shown = os.fsencode(word).decode("utf-8", "backslashreplace")
+            raise UsageError(f"{shown}: cannot be read as text here; give it as UTF-8, under a UTF-8 locale")
 
 
 def _tell(error: DflashError) -> None:
@@ -75,7 +98,7 @@ def session(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        if not sys.stdout.isatty():
+        if not has_terminal():
             raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
         from dflash_tui.ui.app import run_app
 

@@ -30,7 +30,7 @@ def query(
     form = format or ("table" if sys.stdout.isatty() else "csv")
     if form not in WRITERS:
         raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
-    statement = sys.stdin.read() if sql == "-" else sql
+    statement = _read_statement() if sql == "-" else sql
     try:
         with reader(say, store_options()) as store, store.query(statement, timeout_s=timeout) as answer:
             notice = WRITERS[form](answer, sys.stdout)
@@ -39,6 +39,13 @@ def query(
         raise
     if notice:
         say(notice)
+
+
+def _read_statement() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as e:
+        raise QueryError(f"the query on stdin is not UTF-8 at byte {e.start + 1:,}: convert it first") from e
 
 
 def runs(as_json: AsJson = False) -> None:

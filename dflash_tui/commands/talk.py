@@ -27,6 +27,11 @@ def say(words: str) -> None:
     print(visible(words, keep="\n"), file=sys.stderr)
 
 
+def has_terminal() -> bool:
+    """Whether a person sits at all three streams; the session draws on stderr."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
 def store_options() -> "StoreOptions":
     """What config.toml says of the store."""
     from dflash_tui import config

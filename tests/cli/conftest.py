@@ -1,12 +1,15 @@
 """The command line as a person has it: a process, its two streams, its exit code."""
 
 import json
+import os
+import pty
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +35,23 @@ def dflash(*words: str, stdin: str = "", timeout_s: float = 120) -> Said:
         [sys.executable, "-m", "dflash_tui", *words], input=stdin, capture_output=True, text=True, timeout=timeout_s
     )
     return Said(done.returncode, done.stdout, done.stderr)
+
+
+def on_terminal(*words: str, streams: Collection[str] = ("stdin", "stdout", "stderr")) -> Said:
+    """One command, to its end, with a terminal at `streams`, which is `out`, and nothing at the others."""
+    ours, its = pty.openpty()
+    try:
+        ends = {stream: its if stream in streams else subprocess.DEVNULL for stream in ("stdin", "stdout", "stderr")}
+        process = subprocess.Popen([sys.executable, "-m", "dflash_tui", *words], **ends)
+        os.close(its)
+        shown = b""
+        # Linux ends a terminal that nobody holds open with an error.
+        with suppress(OSError):
+            while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
+                shown += data
+        return Said(process.wait(20), shown.decode().replace("\r\n", "\n"), "")
+    finally:
+        os.close(ours)
 
 
 def refused(said: Said, code: int) -> str:
