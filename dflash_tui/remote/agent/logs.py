@@ -51,8 +51,8 @@ def read(op: Json, budget: int) -> Tuple[Json, bytes]:
 def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     """The status of a run and what is new in its log and outputs, beyond `cursors` ({stream: cursor}).
 
-    Streams are `train_log.jsonl` and `attempts/<n>/output.log`, of the newest attempt and of older ones until they are
-    read to their end.
+    Streams are `train_log.jsonl` and `attempts/<n>/output.log`, from the newest attempt that the cursors know on; of an
+    older one that they know, the rest.
     """
     run = Run(op["workdir"], op["run_id"])
     # The status first: what it says is over has been written, so what is read after it is complete.
@@ -73,17 +73,19 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
 def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
     numbers = run.attempts()
     is_over = found["state"] not in ALIVE
-    streams = [(LOG, is_over)]
-    for number in numbers:
-        stream, is_newest = "attempts/%d/output.log" % number, number == numbers[-1]
-        if is_newest or _is_unread(os.path.join(run.path, stream), cursors.get(stream, {})):
-            streams.append((stream, is_over or not is_newest))
-    return streams
+    streams = {number: "attempts/%d/output.log" % number for number in numbers}
+    newest_known = max((number for number in numbers if streams[number] in cursors), default=1)
+    wanted = [(LOG, is_over)]
+    for number, stream in streams.items():
+        if number >= newest_known or _is_unread(os.path.join(run.path, stream), cursors.get(stream)):
+            wanted.append((stream, is_over or number < numbers[-1]))
+    return wanted
 
 
-def _is_unread(path: str, cursor: Json) -> bool:
+def _is_unread(path: str, cursor: Optional[Json]) -> bool:
+    """Whether a file that was read before is longer than that."""
     try:
-        return os.stat(path).st_size > int(cursor.get("offset") or 0)
+        return cursor is not None and os.stat(path).st_size > int(cursor.get("offset") or 0)
     except FileNotFoundError:
         return False
 
