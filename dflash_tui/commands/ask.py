@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ def query(
         str | None, typer.Option(help="table, csv or json; default: table on a terminal, else csv.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds until the query is given up.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("-p", metavar="NAME=VALUE", help="What $NAME stands for; JSON, else text.")
+    ] = None,
 ) -> None:
     """Ask the data with SQL, also while sessions run: dflash-tui query "select max(step) from steps"."""
     from dflash_tui.output import WRITERS
@@ -30,15 +33,28 @@ def query(
     form = format or ("table" if sys.stdout.isatty() else "csv")
     if form not in WRITERS:
         raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
+    params = dict(_param(setting) for setting in settings or ())
     statement = _read_statement() if sql == "-" else sql
     try:
-        with reader(say, store_options()) as store, store.query(statement, timeout_s=timeout) as answer:
+        with reader(say, store_options()) as store, store.query(statement, params, timeout_s=timeout) as answer:
             notice = WRITERS[form](answer, sys.stdout)
     except QueryError as e:
         e.statement = statement
         raise
     if notice:
         say(notice)
+
+
+def _param(setting: str) -> tuple[str, Any]:
+    import msgspec
+
+    name, sign, text = setting.partition("=")
+    if not name or not sign:
+        raise UsageError(f"-p {setting}: is no name=value")
+    try:
+        return name, msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return name, text
 
 
 def _read_statement() -> str:

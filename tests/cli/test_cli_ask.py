@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,31 @@ def test_types_survive_the_way_out(golden: None) -> None:
     [row] = dflash("query", sql, "--format", "json").json()
     assert row == {"a": "NaN", "b": "-Infinity", "c": None, "d": 9007199254740993, "e": True, "f": [1.5, "NaN"]}
     assert dflash("query", sql).out.splitlines()[1] == 'NaN,-Infinity,,9007199254740993,true,"[1.5, ""NaN""]"'
+
+
+@pytest.mark.parametrize("owner", [False, True])
+def test_the_advice_to_name_a_parameter_can_be_followed(log: Path, owner: bool) -> None:
+    assert dflash("ingest", str(log), "--run", "r").code == 0
+    sql = "select count(*) as n from steps where step <= $last and extra->>'note' <> $note"
+    with watching() if owner else nullcontext():
+        assert "give it with -p last=..." in refused(dflash("query", sql), 2)
+        said = dflash("query", sql, "-p", "last=5", "-p", "note=n3", "--format", "json")
+        assert said.json() == [{"n": 4}], said.err
+        sql = "select $a as a, $b as b, $c as c, $d as d, $e as e"
+        words = ["a=null", 'b="7"', "c=7", "d=x = y", "e=NaN"]
+        said = dflash("query", sql, *(word for text in words for word in ("-p", text)), "--format", "json")
+        assert said.json() == [{"a": None, "b": "7", "c": 7, "d": "x = y", "e": "NaN"}]
+        assert "has no parameter $x" in refused(dflash("query", "select 1", "-p", "x=1"), 2)
+        for word in ("x", "=1", ""):
+            assert "is no name=value" in refused(dflash("query", "select $x", "-p", word), 2)
+
+
+@pytest.mark.parametrize(
+    "value", ["[1, [2], null]", '{"a": {"b": [1]}}', "9" * 60, "1e400", "[" * 3000 + "]" * 3000, "a\x01"]
+)
+def test_no_value_of_a_parameter_is_a_traceback(golden: None, value: str) -> None:
+    said = dflash("query", "select $x as x", "-p", f"x={value}")
+    assert said.code == 0 or refused(said, 2)
 
 
 def test_a_growing_log_is_taken_in_once(log: Path) -> None:
