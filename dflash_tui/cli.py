@@ -102,4 +102,5 @@ def session(
             raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
         from dflash_tui.ui.app import run_app
 
-        run_app()
+        if words := run_app():
+            say(words)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import RunName, find, in_session, say, store_options
+from dflash_tui.commands.talk import RunName, find, has_terminal, in_session, say, store_options
 from dflash_tui.errors import DflashError, UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def stop(
 
 
 def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
+    if not has_terminal():
         raise UsageError(f"{question} Nobody is there to answer: add --yes")
     if not typer.confirm(question, err=True):
         raise KeyboardInterrupt
@@ -106,12 +106,12 @@ def demo(
     from dflash_tui.runs import Window
 
     request = control.LaunchRequest("tiny", "local", "demo", () if steps is None else (f"total_steps={steps}",))
-    has_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    on_screen = has_terminal()
 
     async def work(session: "Session") -> "Run | None":
         record = await control.launch(session, request)
         say(f"{record.run_id} runs detached: neither this terminal nor a session can end it by closing")
-        if has_terminal:
+        if on_screen:
             return await session.ask(lambda store: store.detail(record.run_id).run)
         ended = await _follow(session, record.run_id)
         panels = await session.ask(lambda store: store.report(ended.run_id, None, Window(), buckets=120))
@@ -120,7 +120,7 @@ def demo(
         return ended
 
     run = in_session(work)
-    if has_terminal and run is not None:
+    if on_screen and run is not None:
         from dflash_tui.ui.app import run_app
 
         if words := run_app(run.run_id):

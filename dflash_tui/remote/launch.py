@@ -4,14 +4,17 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from dflash_tui.errors import HostError, TimedOutError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
 from dflash_tui.remote.status import RunStatus, read_status
 from dflash_tui.runs import RunRecord, RunState, is_run_id
+from dflash_tui.text import visible
 
 PACKAGES = ("torch", "transformers", "safetensors")
 MIN_TRAINER_PYTHON = (3, 10)
@@ -111,8 +114,9 @@ async def resume(agent: AgentClient, run_id: str, *, before: Before | None = Non
     folder = f"{agent.workdir}/dflash-runs/{run_id}"
     attempt = f"{folder}/attempts/{found.attempt}"
     run, spec, config = await _read_json(agent, f"{folder}/run.json", f"{attempt}/spec.json", f"{attempt}/config.json")
-    known = {field.name for field in fields(RunRecord)}
-    record = RunRecord(**{name: value for name, value in run.items() if name in known})
+    record = _read_record(run, run_id, f"{folder}/run.json on {agent.host.name}")
+    # Where it lies is known better here: another laptop may call the host by another name.
+    record = replace(record, host=agent.spec.name, path=folder, log=f"{folder}/train_log.jsonl")
     spec["python"] = asdict(python)
     return await _start(agent, record, (found.attempt or 0) + 1, spec, config, before)
 
@@ -178,6 +182,18 @@ def _refuse_to_resume(found: RunStatus, host: str) -> None:
         raise HostError(f"{run} has finished all its steps: there is nothing to resume")
     if found.checkpoint is None:
         raise HostError(f"{run} has saved no checkpoint, so there is nothing to resume: launch it anew")
+
+
+def _read_record(run: Json, run_id: str, where: str) -> RunRecord:
+    try:
+        record = msgspec.convert(run, RunRecord)
+        # What cannot be written again must not get as far as the store: a lone surrogate in a name.
+        msgspec.json.encode(record)
+    except (msgspec.MsgspecError, ValueError, OverflowError) as e:
+        raise HostError(f"{where} is damaged ({visible(str(e))}): the run cannot be resumed") from e
+    if record.run_id != run_id:
+        raise HostError(f"{where} is damaged (it is the record of run {record.run_id!r}): the run cannot be resumed")
+    return record
 
 
 async def _read_json(agent: AgentClient, *files: str) -> list[Json]:

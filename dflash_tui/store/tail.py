@@ -4,6 +4,7 @@ Owns where reading stands between two looks. The words are the run's: whoever sh
 """
 
 import json
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
 # A line longer than this is cut: a terminal is no place for a 4 MB note, and `query` has it whole.
 MAX_LINE_CHARS = 20_000
+_LAST_BYTES = 4096
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class Tail:
 
     def read(self) -> list[str]:
         """The whole lines that came since the last call, without their ends."""
-        return [line for number, file in self._files() for line in self._lines(number, file) if self._wants(line)]
+        return [line for number, file in self.files() for line in self._lines(number, file) if self._wants(line)]
 
     def rest(self) -> list[str]:
         """What stands behind the last line's end, for a run that will write no more."""
@@ -38,13 +40,13 @@ class Tail:
         self._places.clear()
         return [line for line in map(_decode, held) if self._wants(line)]
 
-    def _files(self) -> list[tuple[int, Path]]:
+    def files(self) -> list[tuple[int, Path]]:
         """The generations of the log, or the outputs, each with the number that it keeps when it is renamed."""
         mirror = Mirror(self.run_id)
         if self.metrics:
             return [*mirror.older(TRAIN_LOG), (mirror.generation(TRAIN_LOG), mirror.path(TRAIN_LOG))]
         outputs = mirror.folder.glob("attempts/*/output.log")
-        return sorted((int(path.parent.name), path) for path in outputs)
+        return sorted((int(path.parent.name), path) for path in outputs if path.parent.name.isdecimal())
 
     def _lines(self, number: int, file: Path) -> list[str]:
         place = self._places.setdefault(number, _Place())
@@ -66,6 +68,19 @@ class Tail:
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
         return isinstance(step, (int, float)) and step >= self.since_step
+
+
+def last_words(run_id: str) -> str | None:
+    """The last line that the newest attempt printed, if any; cheap at any length."""
+    outputs = Tail(run_id).files()
+    if not outputs:
+        return None
+    with outputs[-1][1].open("rb") as copy:
+        size = copy.seek(0, os.SEEK_END)
+        copy.seek(max(0, size - _LAST_BYTES))
+        # A progress bar writes over itself: what stands behind its last return is what a person would see.
+        lines = copy.read().replace(b"\r", b"\n").split(b"\n")
+    return next((text for line in reversed(lines) if (text := _decode(line).strip())), None)
 
 
 def _decode(line: bytes) -> str:

@@ -16,8 +16,9 @@ from textual.widgets import Static
 
 from dflash_tui.charts import Mark
 from dflash_tui.errors import DflashError
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, RunState, Window
 from dflash_tui.store.base import AttemptRow, PanelResult, RunDetail, Store
+from dflash_tui.store.tail import last_words
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.fresh import Freshener
@@ -132,7 +133,7 @@ class RunScreen(MainScreen):
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
         self._run = answer.detail.run
         self.can_have_changed()
-        self._say((self._run.host and self.seat.contact(self._run.host)) or "")
+        self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
         await grid.show(answer.panels, resume_marks(answer.detail.attempts), _first_panels(self._run))
         left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
         self._status.show(self._run, left_s, "" if self._window == Window() else str(self._window))
@@ -214,6 +215,8 @@ class DashboardAnswer(NamedTuple):
     detail: RunDetail
     panels: list[PanelResult]
     eta_s: float | None
+    words: str | None
+    """What the trainer said last, where its figures do not speak for it."""
 
 
 def ask_dashboard(ask: Question, store: Store) -> DashboardAnswer:
@@ -222,7 +225,9 @@ def ask_dashboard(ask: Question, store: Store) -> DashboardAnswer:
     panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets)
     # Over the whole run: in a window of old steps the time left means nothing.
     budget = store.report(ask.run_id, ["budget"], Window(), 1) if ask.wants_eta else []
-    return DashboardAnswer(detail, panels, next((figure(result, "eta_s") for result in budget), None))
+    is_mute = detail.run.host is not None and (detail.run.step is None or detail.run.state == RunState.FAILED)
+    words = last_words(ask.run_id) if is_mute else None
+    return DashboardAnswer(detail, panels, next((figure(result, "eta_s") for result in budget), None), words)
 
 
 def _first_panels(run: Run) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dflash_tui.runs import Cursor
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, anchor
-from dflash_tui.store.tail import Tail
+from dflash_tui.store.tail import Tail, last_words
 
 
 def append(stream: str, data: bytes) -> None:
@@ -23,6 +23,13 @@ def test_output_comes_in_whole_lines_attempt_by_attempt() -> None:
     append("attempts/2/output.log", b"caf\xc3\xa9 \xff\nlast")
     assert tail.read() == ["two", "café \ufffd"]
     assert tail.rest() == ["last"]
+
+
+def test_the_last_words_are_those_of_the_newest_attempt() -> None:
+    assert last_words("r") is None
+    append("attempts/9/output.log", b"old\n")
+    append("attempts/10/output.log", b"x" * 9000 + b"\nbar: 1%\rbar: 99%\r\n \n")
+    assert last_words("r") == "bar: 99%"
 
 
 def test_metrics_from_a_step_on_over_generations() -> None:
