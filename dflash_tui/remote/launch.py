@@ -203,6 +203,6 @@ async def _read_json(agent: AgentClient, *files: str) -> list[Json]:
         agent.accepted(meta)
         try:
             values.append(dict(json.loads(data)))
-        except (ValueError, TypeError) as e:
+        except (ValueError, TypeError, RecursionError) as e:
             raise HostError(f"{file} on {agent.host.name} is missing or damaged: it cannot be resumed") from e
     return values

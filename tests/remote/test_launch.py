@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -312,6 +313,38 @@ async def test_resume_refuses_where_there_is_nothing_to_resume(start: Start, age
     await stop(agent, "bare-1", grace_s=10)
     with pytest.raises(HostError, match="run bare-1 on local has saved no checkpoint"):
         await resume(agent, "bare-1")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda run: {}, "Object missing required field `run_id`"),
+        (lambda run: {**run, "run_id": "other-1"}, "it is the record of run 'other-1'"),
+        (lambda run: {**run, "name": 7}, "Expected `str`, got `int`"),
+        (lambda run: {**run, "kind": "\x1b[2J"}, r"Invalid enum value '\\x1b\[2J'"),
+        (lambda run: {**run, "name": "\ud800"}, "surrogates not allowed"),
+    ],
+)
+async def test_resume_does_not_believe_a_damaged_record(
+    start: Start, agent: AgentClient, change: Callable[[dict[str, Any]], dict[str, Any]], why: str
+) -> None:
+    run = await start(on_term="save")
+    await stop(agent, "toy-1", grace_s=10)
+    file = Path(str(run.record.path), "run.json")
+    file.write_text(json.dumps(change(json.loads(file.read_text()))))
+    with pytest.raises(HostError, match=rf"toy-1/run\.json on local .*{why}.*cannot be resumed") as refused:
+        await resume(agent, "toy-1")
+    assert str(refused.value).isprintable()
+    assert (await status(agent, "toy-1")).attempt == 1
+
+
+async def test_resume_knows_better_than_the_record_where_the_run_lies(start: Start, agent: AgentClient) -> None:
+    run = await start(on_term="save")
+    await stop(agent, "toy-1", grace_s=10)
+    file = Path(str(run.record.path), "run.json")
+    elsewhere = {"host": "their-name", "path": "/elsewhere", "log": "/elsewhere/log", "of_a_later_version": 1}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **elsewhere}))
+    assert (await resume(agent, "toy-1")).record == run.record
 
 
 async def test_list_finds_all_runs_and_no_others(start: Start, agent: AgentClient) -> None:
