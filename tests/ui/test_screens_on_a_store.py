@@ -10,7 +10,8 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from dflash_tui import config, paths
-from dflash_tui.runs import RunRecord
+from dflash_tui.runs import Cursor, RunRecord
+from dflash_tui.store.mirror import Mirror, anchor
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.messages import RunAdvanced
 from dflash_tui.ui.panel import Panel
@@ -92,15 +93,17 @@ async def test_a_log_that_grows_grows_on_the_screen(tmp_path: Path) -> None:
             await sees(pilot, f"step {last}")
 
 
-async def test_a_run_without_rows_says_so_in_every_panel() -> None:
+async def test_a_run_without_rows_says_so_in_every_panel_and_what_its_trainer_said() -> None:
     record = RunRecord("fresh-0001", "fresh", "train", "local", "/work/fresh", created=1.0)
+    said = b"loading\nresponses: 64 of 1088 [red]\x1b[2J\n"
+    Mirror("fresh-0001").append("attempts/1/output.log", said, Cursor(len(said), 1, anchor(said)))
     async with session((120, 40)) as pilot:
         await pilot.app.seat.ask(lambda store: store.register_run(record))
         pilot.app.screen.post_message(RunAdvanced(None))
         await sees(pilot, "fresh")
         await sees(pilot, "Runs 1")
         await pilot.press("enter")
-        await sees(pilot, "no step yet", "no data")
+        await sees(pilot, "no step yet", "no data", "responses: 64 of 1088 [red]\\x1b[2J")
         panels = list(pilot.app.screen.query(Panel))
         assert [
             panel.name for panel in panels if panel.result is None or not (panel.result.why or panel.result.rows)
