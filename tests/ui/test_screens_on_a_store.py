@@ -96,9 +96,9 @@ async def test_a_log_that_grows_grows_on_the_screen(tmp_path: Path) -> None:
 async def test_a_run_without_rows_says_so_in_every_panel_and_what_its_trainer_said() -> None:
     record = RunRecord("fresh-0001", "fresh", "train", "local", "/work/fresh", created=1.0)
     said = b"loading\nresponses: 64 of 1088 [red]\x1b[2J\n"
-    Mirror("fresh-0001").append("attempts/1/output.log", said, Cursor(len(said), 1, anchor(said)))
     async with session((120, 40)) as pilot:
         await pilot.app.seat.ask(lambda store: store.register_run(record))
+        Mirror("fresh-0001").append("attempts/1/output.log", said, Cursor(len(said), 1, anchor(said)))
         pilot.app.screen.post_message(RunAdvanced(None))
         await sees(pilot, "fresh")
         await sees(pilot, "Runs 1")
