@@ -168,11 +168,13 @@ def logs(
         session.focus(tail.run_id)
         while True:
             found = (await session.ask(lambda store: store.detail(tail.run_id))).run
-            _print_lines(await asyncio.to_thread(tail.read))
-            if RunState(found.state).is_over or found.host is None:
+            # Never on the loop: a reader that stands still, `| less`, must not hold up collecting.
+            await asyncio.to_thread(lambda: _print_lines(tail.read()))
+            # An absent run, or one without a host, is written by nobody.
+            if RunState(found.state).is_over or found.state == RunState.ABSENT or found.host is None:
                 break
             await asyncio.sleep(0.25)
-        _print_lines(tail.rest())
+        await asyncio.to_thread(lambda: _print_lines(tail.rest()))
 
     if follow:
         in_session(work)
