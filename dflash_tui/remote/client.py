@@ -132,8 +132,8 @@ class AgentClient:
                 await self._channel.wait()
         await self._channel.close()
         self._said.cancel()
-        with suppress(asyncio.CancelledError, LinkLostError):
-            await self._said
+        # Not awaited itself: its cancellation and the caller's own would be the same exception.
+        await asyncio.wait({self._said})
 
 
 class _Frames:

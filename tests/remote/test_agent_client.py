@@ -12,6 +12,7 @@ import pytest
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, LinkLostError
 from dflash_tui.hosts import open_host
+from dflash_tui.hosts.local import LocalChannel
 from dflash_tui.remote.bundle import agent_file
 from dflash_tui.remote.client import AgentClient
 
@@ -99,6 +100,25 @@ async def test_a_stopped_agent_is_a_lost_link_after_the_timeout(agent: AgentClie
         await agent.do("hello", timeout_s=0.2)
     with pytest.raises(LinkLostError, match="connect again"):
         await agent.do("hello")
+
+
+async def test_a_cancellation_on_the_way_out_is_not_swallowed(far: HostSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    close, reached = LocalChannel.close, []
+
+    async def use() -> None:
+        async with AgentClient.open(open_host(far), far) as agent:
+            await agent.do("hello")
+            monkeypatch.setattr(LocalChannel, "close", close_and_cancel)
+        reached.append("what comes after the agent")
+
+    async def close_and_cancel(channel: LocalChannel) -> None:
+        await close(channel)
+        user.cancel()
+
+    user = asyncio.create_task(use())
+    with pytest.raises(asyncio.CancelledError):
+        await user
+    assert not reached
 
 
 async def test_it_leaves_at_the_end_of_its_input_and_when_nobody_asks(tmp_path: Path) -> None:
