@@ -32,6 +32,16 @@ def test_the_last_words_are_those_of_the_newest_attempt() -> None:
     assert last_words("r") == "bar: 99%"
 
 
+def test_a_stray_folder_among_the_attempts_is_passed_over() -> None:
+    append("attempts/2/output.log", b"two\n")
+    for name in ("1.bak", "old", "\u00b2", "-1"):
+        stray = Mirror("r").folder / "attempts" / name / "output.log"
+        stray.parent.mkdir()
+        stray.write_bytes(b"stray\n")
+    assert Tail("r").read() == ["two"]
+    assert last_words("r") == "two"
+
+
 def test_metrics_from_a_step_on_over_generations() -> None:
     tail = Tail("r", metrics=True, since_step=2)
     append(TRAIN_LOG, b'{"step": 1}\n{"step": 2}\nno json\n{"event": "eval"}\n')
