@@ -238,7 +238,11 @@ async def _wait(event: asyncio.Event, seconds: float | None) -> None:
 
 def _cursors(run_id: str) -> dict[str, Cursor]:
     mirror = Mirror(run_id)
-    outputs = [str(path.relative_to(mirror.folder)) for path in mirror.folder.glob("attempts/*/output.log")]
+    outputs = [
+        str(path.relative_to(mirror.folder))
+        for path in mirror.folder.glob("attempts/*/output.log")
+        if path.parent.name.isdecimal()
+    ]
     return {stream: mirror.cursor(stream) for stream in (TRAIN_LOG, *outputs)}
 
 
