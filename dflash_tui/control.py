@@ -6,7 +6,7 @@ The commands and the screens both come here. Asks nobody and prints nothing: who
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -185,8 +185,6 @@ def _host_of(detail: RunDetail, done: str) -> str:
 
 
 def _remember(request: LaunchRequest) -> None:
-    file = _last_launch_file()
-    try:
-        file.write_bytes(msgspec.json.encode(request))
-    except OSError as e:
-        raise HostError(f"{file}: cannot be written: {e.strerror}") from e
+    # A convenience for `L`: a full disk here must not make a launch that succeeded look like one that failed.
+    with suppress(OSError):
+        _last_launch_file().write_bytes(msgspec.json.encode(request))

@@ -8,7 +8,6 @@ from pathlib import Path
 from textual.theme import Theme
 
 from dflash_tui import paths
-from dflash_tui.charts.canvas import Role
 
 
 def _charts(
@@ -114,11 +113,6 @@ def remember(name: str) -> None:
     """Keep the choice for the next session. Raises OSError."""
     paths.private_dir(paths.data_dir())
     _file().write_text(name + "\n", encoding="utf-8")
-
-
-def role_class(role: Role) -> str:
-    """The component class that colours a role."""
-    return f"chart--{role}"
 
 
 def _file() -> Path:
