@@ -210,6 +210,7 @@ def ingest(
     run: Annotated[str | None, typer.Option(metavar="N", help="Run id and name; default: the file's stem.")] = None,
 ) -> None:
     """Take logs on this machine into the store; again, and only what is new is read."""
+    from dflash_tui.bar import IngestBar
     from dflash_tui.runs import given_run_id
     from dflash_tui.store.access import writer
 
@@ -218,7 +219,9 @@ def ingest(
     jobs = [(file, given_run_id(run or file.stem)) for file in files]
     with writer(say, store_options()) as store:
         for file, run_id in jobs:
-            _tell_ingested(file, store.ingest(run_id, file))
+            with IngestBar(file.name) as bar:
+                summary = store.ingest(run_id, file, progress=bar.show)
+            _tell_ingested(file, summary)
 
 
 def _tell_ingested(file: Path, summary: "IngestSummary") -> None:

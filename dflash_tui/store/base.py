@@ -117,6 +117,26 @@ class IngestSummary(msgspec.Struct, frozen=True):
     held_back_bytes: int = 0
 
 
+class IngestProgress(msgspec.Struct, frozen=True):
+    """How far an ingest is: `rows` that are committed, bytes of the log that are, of how many that are to be taken in.
+
+    `bytes_total` is 0 while the log is still being copied.
+    """
+
+    rows: int
+    bytes_done: int
+    bytes_total: int
+
+
+# Called as an ingest goes on, in whatever thread does the work. It may raise: the ingest ends there, and what was
+# committed stays.
+Progress = Callable[[IngestProgress], None]
+
+
+def no_progress(progress: IngestProgress) -> None:
+    """For who does not want to know."""
+
+
 class AttemptRow(msgspec.Struct, frozen=True):
     """One stretch of a run between resumes. Its rows count while step < `cut_step` (None: all of them)."""
 
@@ -166,8 +186,13 @@ class Store(Protocol):
 
     def event(self, run_id: str, event: RunEvent) -> None: ...
 
-    def ingest(self, run_id: str, file: Path) -> IngestSummary:
-        """Copy a log on this machine into the run's mirror, as far as it is new, and take it in."""
+    def ingest(
+        self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
+    ) -> IngestSummary:
+        """Copy a log on this machine into the run's mirror, as far as it is new, and take it in.
+
+        `shape` is how its lines are read (None: found out). Cut off at any moment, the same ingest goes on later.
+        """
 
     def snapshot(self, path: Path) -> None:
         """A consistent copy of the database file at `path`."""

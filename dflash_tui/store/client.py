@@ -15,7 +15,16 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
 from dflash_tui.store import wire
-from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, Row, RunDetail
+from dflash_tui.store.base import (
+    Answer,
+    IngestSummary,
+    PanelResult,
+    Progress,
+    ResolvedWindow,
+    Row,
+    RunDetail,
+    no_progress,
+)
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.lock import holder
 from dflash_tui.store.wire import SILENT_S, Head, QueryHead, raised, unpack
@@ -74,8 +83,11 @@ class StoreClient:
     def event(self, run_id: str, event: RunEvent) -> None:
         self._ask(wire.Event(run_id, event), type(None))
 
-    def ingest(self, run_id: str, file: Path) -> IngestSummary:
-        return self._ask(wire.Ingest(run_id, str(file.absolute())), IngestSummary)
+    def ingest(
+        self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
+    ) -> IngestSummary:
+        asked = wire.Ingest(run_id, str(file.absolute()), shape)
+        return self._ask(asked, IngestSummary, progress or no_progress)
 
     def snapshot(self, path: Path) -> None:
         self._ask(wire.Snapshot(str(path.absolute())), type(None))
@@ -94,8 +106,8 @@ class StoreClient:
     ) -> None:
         self.close()
 
-    def _ask(self, request: wire.Request, kind: type[T]) -> T:
-        exchange = Exchange(request)
+    def _ask(self, request: wire.Request, kind: type[T], progress: Progress = no_progress) -> T:
+        exchange = Exchange(request, progress)
         try:
             return unpack(exchange.blob(), kind)
         finally:
@@ -103,10 +115,11 @@ class StoreClient:
 
 
 class Exchange:
-    """One request and its answers."""
+    """One request and its answers; `progress` hears how far the first one is."""
 
-    def __init__(self, request: wire.Request) -> None:
+    def __init__(self, request: wire.Request, progress: Progress = no_progress) -> None:
         self.has_more = True
+        self._progress = progress
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(_CONNECT_TIMEOUT_S)
@@ -124,12 +137,8 @@ class Exchange:
     def blob(self) -> bytes:
         """The next blob; the error instead, if the owner met one."""
         try:
-            line = b"\n"
-            while line == b"\n":
-                line = self._file.readline()
-            if not line.endswith(b"\n"):
-                raise OwnerGoneError("the owner of the store went away before it answered; ask again")
-            head = msgspec.json.decode(line, type=Head)
+            while (head := self._head()).progress:
+                self._progress(head.progress)
             if head.problem:
                 raise raised(head.problem)
             blob = self._file.read(head.size)
@@ -141,6 +150,14 @@ class Exchange:
             raise OwnerGoneError("the owner of the store went away in mid-answer; ask again")
         self.has_more = head.has_more
         return blob
+
+    def _head(self) -> Head:
+        line = b"\n"
+        while line == b"\n":
+            line = self._file.readline()
+        if not line.endswith(b"\n"):
+            raise OwnerGoneError("the owner of the store went away before it answered; ask again")
+        return msgspec.json.decode(line, type=Head)
 
     def close(self) -> None:
         self._file.close()

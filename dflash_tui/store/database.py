@@ -19,13 +19,23 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
 from dflash_tui.store import ledger
-from dflash_tui.store.base import Answer, IngestSummary, PanelResult, ResolvedWindow, RunDetail, StoreOptions
+from dflash_tui.store.base import (
+    Answer,
+    IngestProgress,
+    IngestSummary,
+    PanelResult,
+    Progress,
+    ResolvedWindow,
+    RunDetail,
+    StoreOptions,
+    no_progress,
+)
 from dflash_tui.store.copying import copy_log
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
-from dflash_tui.store.mirror import Mirror, mirrored_runs
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.transactions import interruptible, transaction
@@ -152,7 +162,10 @@ class Database:
         with self._transaction() as db:
             db.execute("update runs set contact = $2 where run = $1", [run_id, time])
 
-    def ingest(self, run_id: str, file: Path) -> IngestSummary:
+    def ingest(
+        self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
+    ) -> IngestSummary:
+        tell = progress or no_progress
         # One at a time: two who copy one log would both find the mirror's end where the other is about to write.
         with self._ingesting:
             with self._reading() as db:
@@ -161,11 +174,16 @@ class Database:
                 raise UsageError(
                     f"{run_id} is a run of host {known[0].host}: its log is collected from there; choose another --run"
                 )
+            tell(IngestProgress(0, 0, 0))
             # A file that cannot be read leaves no run behind.
             copy_log(file, Mirror(run_id))
             if not known:
                 self.register_run(RunRecord(run_id, run_id, "ingested"))
-            return self.take_in(run_id)
+            size = Mirror(run_id).size(TRAIN_LOG)
+            tell(IngestProgress(0, 0, size))
+            summary = self.take_in(run_id)
+            tell(IngestProgress(summary.rows, size, size))
+            return summary
 
     def take_in(self, run_id: str) -> IngestSummary:
         """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""

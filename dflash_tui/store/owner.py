@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
-from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.base import IngestProgress, Progress, StoreOptions
 from dflash_tui.store.database import Database
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.opening import Notice, open_for_writing
@@ -45,6 +45,7 @@ from dflash_tui.store.wire import (
     frame,
     pack,
     problem_frame,
+    progress_frame,
 )
 
 _MAX_WORKING = 16
@@ -140,6 +141,7 @@ class _Conversation:
         self._owner = owner
         self._writer = writer
         self._gone = asyncio.ensure_future(reader.read(1))
+        self._is_over = False
 
     async def answer(self, line: bytes) -> None:
         try:
@@ -149,12 +151,28 @@ class _Conversation:
                 case Wait():
                     await self._wait_for_the_end()
                 case other:
-                    work = _work(self._owner.database, other)
+                    work = _work(self._owner.database, other, self._progress_from(asyncio.get_running_loop()))
                     await self._send(frame(pack(await self._wait(work))))
         except DflashError as e:
             await self._send(problem_frame(e))
         finally:
+            self._is_over = True
             self._gone.cancel()
+
+    def _progress_from(self, loop: asyncio.AbstractEventLoop) -> Progress:
+        """What a thread tells its progress to. A client that left, or we who leave, end its work there."""
+
+        def tell(progress: IngestProgress) -> None:
+            if self._is_over:
+                raise DflashError("the ingest was broken off; what was committed stays, and the next one goes on")
+            loop.call_soon_threadsafe(send, progress)
+
+        def send(progress: IngestProgress) -> None:
+            # A client that does not read misses some.
+            if not self._is_over and not self._writer.transport.get_write_buffer_size():
+                self._writer.write(progress_frame(progress))
+
+        return tell
 
     async def _answer_query(self, asked: Query) -> None:
         query = self._owner.database.running_query()
@@ -199,7 +217,7 @@ def _packed(batch: list[Any] | None) -> bytes | None:
     return None if batch is None else pack(batch)
 
 
-def _work(database: Database, request: AnyRequest) -> Callable[[], Any]:
+def _work(database: Database, request: AnyRequest, progress: Progress) -> Callable[[], Any]:
     """The operation that is asked for, ready to be done in a thread."""
     match request:
         case Panels():
@@ -215,7 +233,7 @@ def _work(database: Database, request: AnyRequest) -> Callable[[], Any]:
         case Event():
             return partial(database.event, request.run_id, request.event)
         case Ingest():
-            return partial(database.ingest, request.run_id, Path(request.file))
+            return partial(database.ingest, request.run_id, Path(request.file), shape=request.shape, progress=progress)
         case Snapshot():
             return partial(database.snapshot, Path(request.path))
         case Refresh():

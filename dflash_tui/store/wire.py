@@ -11,6 +11,7 @@ import msgspec
 from dflash_tui import errors
 from dflash_tui.errors import DflashError, QueryError, UsageError
 from dflash_tui.runs import RunEvent, RunRecord, Window
+from dflash_tui.store.base import IngestProgress
 
 # While the owner works it sends an empty line this often; a client that hears nothing for SILENT_S gives up.
 ALIVE_EVERY_S = 1.0
@@ -60,8 +61,11 @@ class Event(Request, tag="event"):
 
 
 class Ingest(Request, tag="ingest"):
+    """Tells its progress before the answer."""
+
     run_id: str
     file: str
+    shape: str | None = None
 
 
 class Snapshot(Request, tag="snapshot"):
@@ -88,9 +92,13 @@ class Problem(msgspec.Struct):
 
 
 class Head(msgspec.Struct, omit_defaults=True):
-    """One answer: an error, or a blob of `size` bytes behind this line, the last one unless `has_more`."""
+    """One answer: an error, or a blob of `size` bytes behind this line, the last one unless `has_more`.
+
+    One with `progress` is none: the answer is still to come.
+    """
 
     problem: Problem | None = None
+    progress: IngestProgress | None = None
     size: int = 0
     has_more: bool = False
 
@@ -152,9 +160,13 @@ def frame(blob: bytes, *, has_more: bool = False) -> bytes:
     return msgspec.json.encode(Head(size=len(blob), has_more=has_more)) + b"\n" + blob
 
 
+def progress_frame(progress: IngestProgress) -> bytes:
+    return msgspec.json.encode(Head(progress=progress)) + b"\n"
+
+
 def problem_frame(error: DflashError) -> bytes:
     column = error.column if isinstance(error, QueryError) else None
-    return msgspec.json.encode(Head(Problem(type(error).__name__, str(error), column))) + b"\n"
+    return msgspec.json.encode(Head(problem=Problem(type(error).__name__, str(error), column))) + b"\n"
 
 
 def raised(problem: Problem) -> DflashError:

@@ -37,12 +37,14 @@ def dflash(*words: str, stdin: str = "", timeout_s: float = 120) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
-def on_terminal(*words: str, streams: Collection[str] = ("stdin", "stdout", "stderr")) -> Said:
+def on_terminal(
+    *words: str, streams: Collection[str] = ("stdin", "stdout", "stderr"), module: str = "dflash_tui"
+) -> Said:
     """One command, to its end, with a terminal at `streams`, which is `out`, and nothing at the others."""
     ours, its = pty.openpty()
     try:
         ends = {stream: its if stream in streams else subprocess.DEVNULL for stream in ("stdin", "stdout", "stderr")}
-        process = subprocess.Popen([sys.executable, "-m", "dflash_tui", *words], **ends)
+        process = subprocess.Popen([sys.executable, "-m", module, *words], **ends)
         os.close(its)
         shown = b""
         # Linux ends a terminal that nobody holds open with an error.

@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageEr
 from dflash_tui.runs import RunRecord
 from dflash_tui.store import client, owner, wire
 from dflash_tui.store.access import reader, writer
-from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.base import IngestProgress, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
 from dflash_tui.store.owner import Owner, owner_gone, take_ownership, try_become_owner
@@ -259,3 +260,28 @@ def test_a_lock_whose_holder_does_not_serve_is_named(monkeypatch: pytest.MonkeyP
     with pytest.raises(StoreBusyError, match=rf"held by PID {os.getpid()} \(.*\), which does not answer"), writer():
         pass
     asyncio.run(_leave(ours))
+
+
+def test_progress_travels_before_the_answer(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n')
+    told: list[IngestProgress] = []
+    with writer(), writer() as asking:
+        assert isinstance(asking, StoreClient)
+        assert asking.ingest("r", log, progress=told.append).rows == 2
+    assert told[-1] == IngestProgress(2, log.stat().st_size, log.stat().st_size)
+    assert told == sorted(told, key=lambda p: (p.bytes_total, p.bytes_done, p.rows))
+
+
+def test_an_ingest_whose_client_left_ends_and_goes_on_later(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n')
+
+    def leave(progress: IngestProgress) -> None:
+        raise KeyboardInterrupt
+
+    with writer() as ours, writer() as asking:
+        with pytest.raises(KeyboardInterrupt):
+            asking.ingest("r", log, progress=leave)
+        asking.ingest("r", log)
+        assert rows_of(ours, "select step from steps where run = 'r' order by 1") == [(1,), (2,)]
