@@ -81,7 +81,8 @@ class Run:
 class RunRecord:
     """What is known of a run when it is registered: `mirrors/<run_id>/run.json`, and a row of `runs`.
 
-    `path` is the run's folder on its host; `log` the log's path there. Both are null for an ingested log.
+    `path` is the run's folder on its host; `log` the log's path there. Both are null for an ingested log. `shape` says
+    how the lines of its mirror are read (store/shapes).
     """
 
     run_id: str
@@ -94,6 +95,7 @@ class RunRecord:
     parent: str | None = None
     code_hash: str | None = None
     config: dict[str, Any] | None = None
+    shape: str = "jsonl"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 The only place that writes `records`. Its caller makes sure that there is one at a time.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
@@ -43,6 +43,7 @@ class _Place:
     attempt: Attempt
     keys: set[str]
     is_new: bool
+    shape: str = "jsonl"
     has_moved: bool = False
     total_steps: int | None = None
 
@@ -81,11 +82,13 @@ class Intake:
         mirror = Mirror(run_id)
         tally = _Tally()
         place = self._places.pop(run_id, None) or self._load(run_id)
+        if record := mirror.read_record():
+            place.shape = record.shape
         if not self._is_current(mirror, place):
             with transaction(self._db):
                 if place.byte_offset > mirror.size(TRAIN_LOG, place.generation):
                     self._forget_rows(run_id)
-                    place = self._load(run_id)
+                    place = replace(self._load(run_id), shape=place.shape)
                 self._take_files(mirror, place, tally)
                 self._save(place)
         # Remembered only now: after an error the tables say where the run stands.
@@ -151,7 +154,7 @@ class Intake:
                     num_pending = 0
 
     def _take_slice(self, place: _Place, part: Slice, tally: _Tally) -> None:
-        writer = RowWriter(self._db, self._names, place.run_id, place.generation, place.attempt.attempt)
+        writer = RowWriter(self._db, self._names, place.run_id, place.generation, place.attempt.attempt, place.shape)
         found = writer.write(part, place.keys)
         tally.add(found)
         if fresh := found.keys - place.keys:

@@ -88,11 +88,15 @@ def _skip_line(file: BinaryIO, offset: int) -> tuple[int | None, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one line holds: its objects, or the reason why it is refused. `notes` tell what was not as it should be."""
+    """What one line holds: its objects, or the reason why it is refused. `notes` tell what was not as it should be.
+
+    `is_ignored` marks a line that is neither: plain words between the records of an output.
+    """
 
     objects: list[dict[str, Any]]
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    is_ignored: bool = False
 
 
 def parse(raw: bytes) -> Parsed:

@@ -11,8 +11,9 @@ import duckdb
 from dflash_tui.store.base import RejectedLine
 from dflash_tui.store.exact import as_json, row_of
 from dflash_tui.store.keys import Names
-from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
+from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice
 from dflash_tui.store.plain import PlainAnswer, keys_in, plain_statement
+from dflash_tui.store.shapes import line_reader
 
 # Planning the statement for plain lines takes as long as reading this many one by one.
 FEW_LINES = 200
@@ -67,10 +68,20 @@ class SliceRows:
 
 
 class RowWriter:
-    """Writes the rows of one generation of a run's log, all as of one attempt."""
+    """Writes the rows of one generation of a run's log, all as of one attempt. `shape` says how its lines are read."""
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names, run_id: str, generation: int, attempt: int) -> None:
+    def __init__(
+        self,
+        db: duckdb.DuckDBPyConnection,
+        names: Names,
+        run_id: str,
+        generation: int,
+        attempt: int,
+        shape: str = "jsonl",
+    ) -> None:
         self._db = db
+        self._is_plain = shape == "jsonl"
+        self._read_line = line_reader(shape)
         self._names = names
         self._where = {"run": run_id, "generation": generation}
         self._attempt = attempt
@@ -90,7 +101,7 @@ class RowWriter:
     def _write_plain(self, part: Slice, seen: set[str], found: SliceRows) -> Sequence[int]:
         """Take the plain lines; the numbers of the others."""
         lines = range(part.line_no, part.line_no + part.num_lines)
-        if part.num_lines < FEW_LINES:
+        if part.num_lines < FEW_LINES or not self._is_plain:
             return lines
         statement = plain_statement(self._names, keys_in(part) | seen, seen)
         values = {
@@ -121,7 +132,7 @@ class RowWriter:
         train: list[tuple[int, int, float | None]] = []
         for line_no in left:
             at = line_no - part.line_no
-            parsed = parse(lines[at])
+            parsed = self._read_line(lines[at])
             if parsed.reason is None:
                 found.warnings.extend((line_no, note) for note in parsed.notes)
             else:
