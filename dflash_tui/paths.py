@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 from dflash_tui.errors import DflashError, UsageError
@@ -57,28 +56,34 @@ def local_workdir() -> Path:
 
 
 def socket_file() -> Path:
-    """The owner's socket, in a folder of ours; a short runtime folder stands in where the path would be too long."""
+    """The owner's socket, in a folder of ours; where the path would be too long, in a folder of ours under /tmp.
+
+    Not under XDG_RUNTIME_DIR or TMPDIR: a session, a cron job and a batch job do not agree on them, and all of them
+    must find the one owner.
+    """
     place = data_dir() / "run" / "owner.sock"
     if len(os.fsencode(place)) <= _SOCKET_PATH_BYTES:
         return place
-    mark = hashlib.sha256(os.fsencode(data_dir())).hexdigest()[:16]
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-    if len(os.fsencode(base)) > 60:
-        base = Path("/tmp")
-    return base / f"dflash-tui-{os.getuid()}" / f"{mark}.sock"
+    mark = hashlib.sha256(os.fsencode(data_dir().resolve())).hexdigest()[:16]
+    return Path("/tmp") / f"dflash-tui-{os.getuid()}" / f"{mark}.sock"
 
 
 def private_dir(path: Path) -> Path:
     """`path`, made with mode 0700 if it was not there; an error if it is not ours or others may write in it."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.stat(follow_symlinks=False)
-        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
-            path.chmod(0o700)
-            return path
+        check_private(path)
+        path.chmod(0o700)
     except OSError as e:
         raise DflashError(f"{path}: cannot be used as a folder ({e.strerror}); set {_HOME} to one that can") from e
-    raise DflashError(f"{path}: is not a folder of ours alone; remove it, or set {_HOME} to another place")
+    return path
+
+
+def check_private(path: Path) -> None:
+    """DflashError unless `path` is a folder of ours that nobody else may write in; OSError when it is not there."""
+    found = path.stat(follow_symlinks=False)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise DflashError(f"{path}: is not a folder of ours alone; remove it, or set {_HOME} to another place")
 
 
 def bundled(name: str) -> Path:

@@ -24,7 +24,8 @@ from dflash_tui.store.database import Database
 from dflash_tui.store.lock import holder
 from dflash_tui.store.owner import Owner, owner_gone, try_become_owner
 
-BUSY_AFTER_S = 3.0
+# With the start of the interpreter, a person is told within 3 s.
+BUSY_AFTER_S = 2.0
 _RETRY_S = 0.05
 _RETAKE_S = 1.0
 # As a client: how often the owner is asked what is new. As the owner: how often new hosts and runs are looked for
@@ -82,7 +83,7 @@ class Session:
         try:
             return await asyncio.to_thread(work, self.store)
         except OwnerGoneError:
-            deadline = time.monotonic() + 2 * BUSY_AFTER_S
+            deadline = time.monotonic() + 3 * BUSY_AFTER_S
             while self._num_seats == seat:
                 if time.monotonic() > deadline:
                     raise

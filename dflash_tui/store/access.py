@@ -7,15 +7,16 @@ the owner does not need (duckdb, asyncio) is imported only when there is none.
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError, UsageError
 from dflash_tui.store.base import Store, StoreOptions
 from dflash_tui.store.client import StoreClient, has_owner
-from dflash_tui.store.lock import holder
+from dflash_tui.store.lock import StoreLock, holder
 from dflash_tui.store.mirror import mirrored_runs
+from dflash_tui.store.retrying import RetryingClient
 
 if TYPE_CHECKING:
     from dflash_tui.store.database import Database
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 Notice = Callable[[str], None]
 
-_BUSY_AFTER_S = 3.0
+# With the start of the interpreter, a person is told within 3 s.
+_BUSY_AFTER_S = 2.0
 _RETRY_S = 0.05
 
 
@@ -34,17 +36,29 @@ def _say_nothing(sentence: str) -> None:
 def reader(notice: Notice = _say_nothing, options: StoreOptions | None = None) -> Store:
     """The store, to read from: the owner's, else the file itself, read-only. UsageError when there is none yet,
     StoreBusyError within 3 s when somebody holds it who does not answer. `notice` is told what was repaired."""
-    options = options or StoreOptions()
+
+    def take_seat() -> Store:
+        return _seat_to_read(notice, options or StoreOptions())
+
+    store = take_seat()
+    return RetryingClient(take_seat) if isinstance(store, StoreClient) else store
+
+
+def _seat_to_read(notice: Notice, options: StoreOptions) -> Store:
     deadline = time.monotonic() + _BUSY_AFTER_S
     while True:
         if has_owner():
             return StoreClient()
-        try:
-            return _open_for_reading(notice, options)
-        except StoreBusyError:
-            # Whoever holds it may be about to answer at the socket.
-            if time.monotonic() > deadline:
-                raise
+        is_late = time.monotonic() > deadline
+        # An owner to be is let pass: a stream of readers that hold the file would keep it out for ever. One that takes
+        # long, a rebuild say, may have left the file to whom it does not hold up.
+        if is_late or not StoreLock.is_taken():
+            try:
+                return _open_for_reading(notice, options)
+            except StoreBusyError:
+                # Whoever holds it may be about to answer at the socket.
+                if is_late:
+                    raise
         time.sleep(_RETRY_S)
 
 
@@ -76,7 +90,20 @@ def _open_for_reading(notice: Notice, options: StoreOptions) -> "Database":
 def writer(notice: Notice = _say_nothing, options: StoreOptions | None = None) -> Iterator[Store]:
     """The store, to write to: the owner's, else this process is the owner until the `with` is left. StoreBusyError
     within 3 s when somebody holds it who does not answer."""
-    options = options or StoreOptions()
+
+    def take_seat() -> AbstractContextManager[Store]:
+        return _seat_to_write(notice, options or StoreOptions())
+
+    with take_seat() as store:
+        if isinstance(store, StoreClient):
+            with RetryingClient(take_seat) as client:
+                yield client
+        else:
+            yield store
+
+
+@contextmanager
+def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
     deadline = time.monotonic() + _BUSY_AFTER_S
     while not has_owner():
         from dflash_tui.store.owner import take_ownership

@@ -5,6 +5,7 @@ Every call has a connection of its own, so calls from several threads do not mee
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -27,7 +28,7 @@ from dflash_tui.store.base import (
 )
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.lock import holder
-from dflash_tui.store.wire import SILENT_S, Head, QueryHead, raised, unpack
+from dflash_tui.store.wire import HELLO_S, SILENT_S, Head, QueryHead, raised, unpack
 
 _CONNECT_TIMEOUT_S = 2.0
 T = TypeVar("T")
@@ -42,7 +43,7 @@ def has_owner() -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_CONNECT_TIMEOUT_S)
         try:
-            probe.connect(str(paths.socket_file()))
+            probe.connect(_place())
         except TimeoutError as e:
             raise _unresponsive() from e
         except OSError:
@@ -63,37 +64,37 @@ class StoreClient:
         return Answer(head.columns, head.types, _batches(exchange), exchange.close)
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
-        return self._ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
+        return self.ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
-        return self._ask(wire.Resolve(run_id, window), ResolvedWindow)
+        return self.ask(wire.Resolve(run_id, window), ResolvedWindow)
 
     def runs(self) -> list[Run]:
-        return self._ask(wire.Runs(), list[Run])
+        return self.ask(wire.Runs(), list[Run])
 
     def find(self, name: str) -> tuple[Run, str | None]:
         return pick_run(self.runs(), name)
 
     def detail(self, run_id: str) -> RunDetail:
-        return self._ask(wire.Detail(run_id), RunDetail)
+        return self.ask(wire.Detail(run_id), RunDetail)
 
     def register_run(self, record: RunRecord) -> None:
-        self._ask(wire.RegisterRun(record), type(None))
+        self.ask(wire.RegisterRun(record), type(None))
 
     def event(self, run_id: str, event: RunEvent) -> None:
-        self._ask(wire.Event(run_id, event), type(None))
+        self.ask(wire.Event(run_id, event), type(None))
 
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
     ) -> IngestSummary:
         asked = wire.Ingest(run_id, str(file.absolute()), shape)
-        return self._ask(asked, IngestSummary, progress or no_progress)
+        return self.ask(asked, IngestSummary, progress or no_progress)
 
     def snapshot(self, path: Path) -> None:
-        self._ask(wire.Snapshot(str(path.absolute())), type(None))
+        self.ask(wire.Snapshot(str(path.absolute())), type(None))
 
     def refresh(self, run_id: str | None) -> None:
-        self._ask(wire.Refresh(run_id), type(None))
+        self.ask(wire.Refresh(run_id), type(None))
 
     def close(self) -> None:
         pass
@@ -106,7 +107,8 @@ class StoreClient:
     ) -> None:
         self.close()
 
-    def _ask(self, request: wire.Request, kind: type[T], progress: Progress = no_progress) -> T:
+    def ask(self, request: wire.Request, kind: type[T], progress: Progress = no_progress) -> T:
+        """One request, and its one answer as a `kind`."""
         exchange = Exchange(request, progress)
         try:
             return unpack(exchange.blob(), kind)
@@ -123,16 +125,22 @@ class Exchange:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self._socket.settimeout(_CONNECT_TIMEOUT_S)
-            self._socket.connect(str(paths.socket_file()))
-            self._socket.settimeout(SILENT_S)
+            self._socket.connect(_place())
             self._file = self._socket.makefile("rb")
+            self._socket.settimeout(HELLO_S)
             self._socket.sendall(wire.encode_request(request))
+            if not self._file.peek(1):
+                raise OwnerGoneError("the owner of the store went away before it answered; ask again")
+            self._socket.settimeout(SILENT_S)
         except TimeoutError as e:
             self._socket.close()
             raise _unresponsive() from e
         except OSError as e:
             self._socket.close()
             raise OwnerGoneError(f"nobody answers at {paths.socket_file()} ({e.strerror})") from e
+        except BaseException:
+            self._socket.close()
+            raise
 
     def blob(self) -> bytes:
         """The next blob; the error instead, if the owner met one."""
@@ -168,6 +176,14 @@ def _batches(exchange: Exchange) -> Iterator[list[Row]]:
     while exchange.has_more:
         if rows := unpack(exchange.blob(), list[tuple[Any, ...]]):
             yield rows
+
+
+def _place() -> str:
+    """Where the socket is. DflashError when its folder is not ours alone: a stranger would hear what we ask."""
+    place = paths.socket_file()
+    with suppress(OSError):
+        paths.check_private(place.parent)
+    return str(place)
 
 
 def _unresponsive() -> StoreBusyError:

@@ -38,6 +38,21 @@ class StoreLock:
             os.pwrite(descriptor, f"{os.getpid()} {command}\n".encode(errors="replace"), 0)
         return cls(descriptor)
 
+    @staticmethod
+    def is_taken() -> bool:
+        """Whether somebody is owner, or is about to be."""
+        try:
+            descriptor = os.open(paths.lock_file(), os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
     def release(self) -> None:
         os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)

@@ -18,7 +18,7 @@ from dflash_tui.store.guard import query_error
 
 Notice = Callable[[str], None]
 
-BUSY_AFTER_S = 3.0
+BUSY_AFTER_S = 2.0
 _RETRY_S = 0.05
 _LOCKED = re.compile(r"lock on file")
 _HOLDER = re.compile(r"held in (?P<command>.*?) ?\(PID (?P<pid>\d+)\)")
@@ -39,7 +39,7 @@ def busy_error(error: duckdb.Error) -> StoreBusyError | None:
 
 
 def open_for_writing(notice: Notice, options: StoreOptions) -> Database:
-    """The store of this machine. `notice` is told in one sentence what was repaired. StoreBusyError after 3 s when a
+    """The store of this machine. `notice` is told in one sentence what was repaired. StoreBusyError after 2 s when a
     process that knows nothing of our lock holds the file."""
     path = paths.database_file()
     deadline = time.monotonic() + BUSY_AFTER_S

@@ -10,35 +10,26 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
-from dflash_tui.store.base import IngestProgress, Progress, StoreOptions
+from dflash_tui.store.base import Answer, IngestProgress, Progress, StoreOptions
 from dflash_tui.store.database import Database
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.opening import Notice, open_for_writing
-from dflash_tui.store.queries import RunningQuery
+from dflash_tui.store.operations import operation
+from dflash_tui.store.queries import BATCH_ROWS, RunningQuery
 from dflash_tui.store.wire import (
     ALIVE_EVERY_S,
     MAX_REQUEST_BYTES,
-    AnyRequest,
-    Detail,
-    Event,
     Ingest,
-    Panels,
     Query,
     QueryHead,
-    Refresh,
-    RegisterRun,
-    Resolve,
-    Runs,
-    Snapshot,
     Wait,
     decode_request,
     encode_request,
@@ -51,6 +42,8 @@ from dflash_tui.store.wire import (
 _MAX_WORKING = 16
 _MAX_ENDING = 4
 _REQUEST_TIMEOUT_S = 10.0
+# How long an owner that leaves lets answers go on that may be about to end.
+_GRACE_S = 0.5
 T = TypeVar("T")
 
 
@@ -66,9 +59,11 @@ class Owner:
         self._lock = lock
         self._threads = ThreadPoolExecutor(_MAX_WORKING, "store")
         self._enders = ThreadPoolExecutor(_MAX_ENDING, "store-end")
+        # They take turns anyway: those that wait must not fill the other threads.
+        self._ingests = ThreadPoolExecutor(1, "store-ingest")
         self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self._is_leaving = False
+        self._leaving = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         place = paths.socket_file()
@@ -85,10 +80,12 @@ class Owner:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_leaving = True
+        self._leaving.set()
         if self._server:
             self._server.close()
             paths.socket_file().unlink(missing_ok=True)
+        if self._clients:
+            await asyncio.wait(self._clients, timeout=_GRACE_S)
         for client in self._clients:
             client.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
@@ -96,12 +93,13 @@ class Owner:
 
     def _give_up(self) -> None:
         self._enders.shutdown()
+        self._ingests.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
         self.database.close()
         self._lock.release()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._is_leaving:
+        if self._leaving.is_set():
             writer.close()
             return
         task = asyncio.ensure_future(self._serve(reader, writer))
@@ -114,12 +112,18 @@ class Owner:
         try:
             if _is_ours(writer.get_extra_info("socket")):
                 line = await _read_request(reader)
-                await _Conversation(self, reader, writer).answer(line)
+                if line:
+                    await _Conversation(self, reader, writer).answer(line)
         except (_ClientGone, OSError):
             pass  # Nobody is left to be told.
 
-    def in_thread(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        return asyncio.get_running_loop().run_in_executor(self._threads, work)
+    def in_thread(self, work: Callable[[], T], *, is_ingest: bool = False) -> "asyncio.Future[T]":
+        threads = self._ingests if is_ingest else self._threads
+        return asyncio.get_running_loop().run_in_executor(threads, work)
+
+    async def leaving(self) -> None:
+        """Returns when we are about to go."""
+        await self._leaving.wait()
 
     async def end(self, query: RunningQuery) -> None:
         """Give a query's cursor back, also while all threads are busy, this query's among them."""
@@ -145,14 +149,17 @@ class _Conversation:
 
     async def answer(self, line: bytes) -> None:
         try:
+            await self._send(b"\n")
             match decode_request(line):
                 case Query() as asked:
                     await self._answer_query(asked)
                 case Wait():
                     await self._wait_for_the_end()
                 case other:
-                    work = _work(self._owner.database, other, self._progress_from(asyncio.get_running_loop()))
-                    await self._send(frame(pack(await self._wait(work))))
+                    progress = self._progress_from(asyncio.get_running_loop())
+                    work = operation(self._owner.database, other, progress)
+                    answer = await self._wait(work, is_ingest=isinstance(other, Ingest))
+                    await self._send(frame(pack(answer)))
         except DflashError as e:
             await self._send(problem_frame(e))
         finally:
@@ -179,67 +186,66 @@ class _Conversation:
         try:
             answer = await self._wait(partial(query.start, asked.sql, asked.params, asked.timeout_s))
             await self._send(frame(pack(QueryHead(answer.columns, answer.types)), has_more=True))
-            batches = answer.batches()
-            while (blob := await self._wait(lambda: _packed(next(batches, None)))) is not None:
-                await self._send(frame(blob, has_more=True))
-            await self._send(frame(pack([])))
+            parts = _parts(answer)
+            while part := await self._wait(lambda: next(parts, None)):
+                await self._send(part)
         finally:
             await self._owner.end(query)
 
     async def _wait_for_the_end(self) -> None:
         """For a session that takes over when we go: signs of life, and nothing else."""
-        while not self._gone.done():
-            await asyncio.wait({self._gone}, timeout=ALIVE_EVERY_S)
-            await self._send(b"\n")
+        leaving = asyncio.ensure_future(self._owner.leaving())
+        try:
+            while not self._gone.done() and not leaving.done():
+                await self._send(b"\n")
+                await asyncio.wait({self._gone, leaving}, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
 
-    async def _wait(self, work: Callable[[], T]) -> T:
+    async def _wait(self, work: Callable[[], T], *, is_ingest: bool = False) -> T:
         """What `work` gives, in a thread; meanwhile the client hears that we live. _ClientGone when it left."""
-        future = self._owner.in_thread(work)
+        future = self._owner.in_thread(work, is_ingest=is_ingest)
         either: set[asyncio.Future[Any]] = {future, self._gone}
         try:
             while True:
                 await asyncio.wait(either, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
                 if future.done():
-                    return future.result()
+                    return _result(future)
                 if self._gone.done():
                     raise _ClientGone
                 await self._send(b"\n")
         finally:
-            if not future.done():
-                future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            # One that has not begun never will; of one that has, nobody wants to know the end.
+            future.cancel()
 
     async def _send(self, data: bytes) -> None:
         self._writer.write(data)
         await self._writer.drain()
 
 
-def _packed(batch: list[Any] | None) -> bytes | None:
-    return None if batch is None else pack(batch)
+def _parts(answer: Answer) -> Iterator[bytes]:
+    """The rows as frames. A small answer is one, so that an owner that dies has told all of it or nothing."""
+    batches = answer.batches()
+    batch = next(batches, [])
+    while True:
+        # Behind a full batch nobody is kept waiting to learn whether it is the last.
+        following = next(batches, []) if 0 < len(batch) < BATCH_ROWS else None
+        is_last = not batch or following == []
+        yield frame(pack(batch), has_more=not is_last)
+        if is_last:
+            return
+        batch = following or next(batches, [])
 
 
-def _work(database: Database, request: AnyRequest, progress: Progress) -> Callable[[], Any]:
-    """The operation that is asked for, ready to be done in a thread."""
-    match request:
-        case Panels():
-            return partial(database.report, request.run_id, request.names, request.window, request.buckets)
-        case Resolve():
-            return partial(database.window, request.run_id, request.window)
-        case Runs():
-            return database.runs
-        case Detail():
-            return partial(database.detail, request.run_id)
-        case RegisterRun():
-            return partial(database.register_run, request.record)
-        case Event():
-            return partial(database.event, request.run_id, request.event)
-        case Ingest():
-            return partial(database.ingest, request.run_id, Path(request.file), shape=request.shape, progress=progress)
-        case Snapshot():
-            return partial(database.snapshot, Path(request.path))
-        case Refresh():
-            return partial(database.refresh, request.run_id)
-        case _:
-            raise AssertionError(request)
+def _result(done: "asyncio.Future[T]") -> T:
+    try:
+        return done.result()
+    except DflashError:
+        raise
+    except OSError as e:
+        raise DflashError(f"{e.filename or paths.data_dir()}: {e.strerror or e}") from e
+    except Exception as e:
+        raise DflashError(f"the store's owner, PID {os.getpid()}, failed at this: {e!r}") from e
 
 
 def _is_ours(connection: socket.socket) -> bool:

@@ -16,6 +16,8 @@ from dflash_tui.store.base import IngestProgress
 # While the owner works it sends an empty line this often; a client that hears nothing for SILENT_S gives up.
 ALIVE_EVERY_S = 1.0
 SILENT_S = 10.0
+# The first one comes as soon as a request was read: one that hangs is told from one that works within 3 s in all.
+HELLO_S = 2.5
 MAX_REQUEST_BYTES = 4 << 20
 _BIG_INT = 1
 T = TypeVar("T")

@@ -101,6 +101,29 @@ def ask(sql: str) -> None:
         print(answer.rows(), flush=True)
 
 
+def visit(times: str) -> None:
+    """Commands that own the store for a moment, one after another."""
+    from dflash_tui.runs import RunRecord
+    from dflash_tui.store.access import writer
+
+    print("ready", flush=True)
+    for n in range(int(times)):
+        with writer() as store:
+            store.register_run(RunRecord(f"visit-{n}", f"visit-{n}", "train"))
+        time.sleep(0.01)
+
+
+def read() -> None:
+    """Commands that only ask, one after another, without an end; each holds the file for a while."""
+    from dflash_tui.store.access import reader
+
+    print("ready", flush=True)
+    while True:
+        with reader() as store, store.query("select count(*) from runs") as answer:
+            assert answer.rows() > [(0,)]
+            time.sleep(0.1)
+
+
 def hold(path: str) -> None:
     """A program that knows nothing of us and has the file open for writing."""
     import duckdb
@@ -113,4 +136,8 @@ def hold(path: str) -> None:
 
 if __name__ == "__main__":
     role, *words = sys.argv[1:]
-    {"own": own, "write": write, "ingest": ingest, "wait": wait_for_turn, "ask": ask, "hold": hold}[role](*words)
+    roles = {
+        "own": own, "write": write, "ingest": ingest, "wait": wait_for_turn, "ask": ask, "hold": hold, "visit": visit,
+        "read": read,
+    }  # fmt: skip
+    roles[role](*words)

@@ -204,13 +204,13 @@ def test_a_strange_request_is_answered_and_survived(request_line: bytes) -> None
             stranger.settimeout(5)
             stranger.connect(str(paths.socket_file()))
             stranger.sendall(request_line)
-            assert b"problem" in stranger.makefile("rb").readline()
+            assert b"problem" in stranger.makefile("rb").read()
         assert rows_of(StoreClient(), "select 1") == [(1,)]
         assert store.runs() == []
 
 
 def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENT_S", 0.5)
+    monkeypatch.setattr(client, "HELLO_S", 0.5)
     with child("own") as process:
         process.send_signal(signal.SIGSTOP)
         try:
@@ -227,6 +227,17 @@ def test_a_working_owner_is_not_taken_for_a_silent_one(monkeypatch: pytest.Monke
     with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=1.5) as answer:
         answer.rows()
     assert wire.ALIVE_EVERY_S < wire.SILENT_S / 2
+
+
+def test_an_owner_that_stops_in_the_middle_of_its_work_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "SILENT_S", 1.5)
+    with child("own") as process, concurrent.futures.ThreadPoolExecutor(1) as thread:
+        asking = thread.submit(rows_of, StoreClient(), ENDLESS)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGSTOP)
+        with pytest.raises(StoreBusyError, match=rf"PID {process.pid} .*does not answer"):
+            asking.result()
+        process.send_signal(signal.SIGCONT)
 
 
 def test_case45_a_foreign_holder_is_named_within_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -12,8 +14,8 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
 from dflash_tui.store import owner
-from dflash_tui.store.access import writer
-from dflash_tui.store.client import has_owner
+from dflash_tui.store.access import reader, writer
+from dflash_tui.store.client import StoreClient, has_owner
 from dflash_tui.store.lock import StoreLock
 
 
@@ -30,10 +32,58 @@ def test_a_socket_folder_that_is_not_ours_alone_is_refused_in_one_sentence() -> 
     folder.chmod(0o777)
     with pytest.raises(DflashError, match=f"^{folder}: is not a folder of ours alone; remove it"), writer():
         raise AssertionError("the work began on a store that is not served")
-    nobody_owns_it()
+    with pytest.raises(DflashError, match=f"^{folder}: is not a folder of ours alone; remove it"):
+        reader()
     folder.chmod(0o700)
+    nobody_owns_it()
     with writer() as store:
         assert store.runs() == []
+
+
+def test_nobody_is_asked_at_a_socket_in_a_strangers_folder() -> None:
+    folder = paths.private_dir(paths.socket_file().parent)
+    with socket.socket(socket.AF_UNIX) as stranger:
+        stranger.bind(str(paths.socket_file()))
+        stranger.listen()
+        folder.chmod(0o770)
+        with pytest.raises(DflashError, match=f"^{folder}: is not a folder of ours alone"):
+            StoreClient().runs()
+        stranger.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            stranger.accept()
+
+
+@pytest.mark.parametrize("length", [60, 80, 90, 100, 200, 1000])
+def test_the_sockets_path_is_short_enough_for_any_home(
+    length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = str(tmp_path)
+    while len(home) < length:
+        home += "/" + "h" * min(100, max(1, length - len(home) - 1))
+    monkeypatch.setenv("DFLASH_TUI_HOME", home)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/somewhere/else")
+    place = paths.socket_file()
+    # macOS has 104 bytes for it, with the NUL behind it; Linux 108.
+    assert len(str(place)) < 104
+    with writer() as store:
+        assert place.exists()
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        with reader() as asking:
+            assert asking.runs() == store.runs() == []
+    assert not place.exists()
+    if not place.is_relative_to(tmp_path):
+        with suppress(OSError):
+            place.parent.rmdir()
+
+
+def test_a_home_that_is_reached_by_two_names_has_one_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("h" * 100)
+    long.mkdir()
+    (tmp_path / ("l" * 100)).symlink_to(long)
+    monkeypatch.setenv("DFLASH_TUI_HOME", str(long))
+    place = paths.socket_file()
+    monkeypatch.setenv("DFLASH_TUI_HOME", str(tmp_path / ("l" * 100)))
+    assert paths.socket_file() == place
 
 
 def test_a_socket_that_cannot_be_made_is_refused_in_one_sentence() -> None:

@@ -1,0 +1,74 @@
+"""A client for one command: when the owner goes away before it has answered, whoever has the store next is asked.
+
+Short-lived owners come and go (`ingest`, `launch`), and a session may be left at any moment: none of that is the
+trouble of who only asks.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from itertools import chain
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+from dflash_tui.store import wire
+from dflash_tui.store.base import Answer, Progress, Store, no_progress
+from dflash_tui.store.client import OwnerGoneError, StoreClient
+from dflash_tui.store.mirror import Mirror
+
+_TRIES = 3
+T = TypeVar("T")
+
+
+class RetryingClient(StoreClient):
+    """`take_seat` waits for the next owner, or makes this process read or own the store itself.
+
+    Only what nobody has answered is asked again. Reads change nothing, and of the writes twice is as good as once: an
+    event that the owner noted before it died is found in the mirror.
+    """
+
+    def __init__(self, take_seat: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._take_seat = take_seat
+        self._seat: Store = StoreClient()
+        self._has_moved = False
+        self._left = ExitStack()
+
+    def ask(self, request: wire.Request, kind: type[T], progress: Progress = no_progress) -> T:
+        return self._patiently(lambda: self._ask_seat(request, kind, progress))
+
+    def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
+        def begin() -> Answer:
+            answer = self._seat.query(sql, params, timeout_s=timeout_s)
+            batches = answer.batches()
+            # With the first rows in hand; behind them an owner that goes away is an error, or rows would come twice.
+            first = next(batches, [])
+            return Answer(answer.columns, answer.types, chain([first] if first else [], batches), answer.close)
+
+        return self._patiently(begin)
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        for _ in range(_TRIES - 1):
+            try:
+                return work()
+            except OwnerGoneError:
+                self._seat = self._left.enter_context(self._take_seat())
+                self._has_moved = True
+        return work()
+
+    def _ask_seat(self, request: wire.Request, kind: type[T], progress: Progress) -> T:
+        if isinstance(request, wire.Event) and self._has_moved and request.event in Mirror(request.run_id).events():
+            return cast(T, None)
+        if isinstance(self._seat, StoreClient):
+            return self._seat.ask(request, kind, progress)
+        from dflash_tui.store.database import Database
+        from dflash_tui.store.operations import operation
+
+        assert isinstance(self._seat, Database)
+        return cast(T, operation(self._seat, request, progress)())
+
+    def close(self) -> None:
+        self._left.close()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._left.__exit__(kind, error, trace)
