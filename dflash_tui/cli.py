@@ -1,35 +1,17 @@
-"""The command line: which commands there are, and how each ends. stdout is data, stderr is talk.
+"""How every command ends: stdout is data, stderr is talk, an error is one line and an exit code.
 
-A command stands in `commands/`; its body imports what it needs, so that `--help` and a `query` that the owner answers
-start fast. Every error a person can meet ends here, once, as one line and an exit code.
+Which commands there are stands in `commands/app.py`. `query` goes past it: typer takes longer to start than the owner
+takes to answer.
 """
 
 import os
 import re
 import sys
 from io import TextIOWrapper
-from typing import Annotated
 
-import typer
-
-from dflash_tui import __version__
-from dflash_tui.commands import act, ask
-from dflash_tui.commands.talk import has_terminal, say
+from dflash_tui.commands.talk import say
 from dflash_tui.errors import DflashError, ExitCode, QueryError, UsageError
 from dflash_tui.text import visible
-
-app = typer.Typer(
-    name="dflash-tui",
-    help="Train DFlash drafters on your own machines: launch, follow, stop, ask. Without a command: the session.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-for command in (
-    act.demo, act.launch, act.stop, act.resume, ask.runs, ask.status, ask.logs, ask.ingest, ask.report, ask.query,
-    ask.panels, act.watch,
-):  # fmt: skip
-    app.command()(command)
 
 
 def main() -> None:
@@ -37,15 +19,12 @@ def main() -> None:
     _ready_streams()
     try:
         _check_words(sys.argv[1:])
-        code = app(standalone_mode=False)
+        code = _run(sys.argv[1:])
         sys.stdout.flush()
     except DflashError as e:
         _tell(e)
         code = e.exit_code
-    except typer.TyperException as e:
-        say(f"dflash-tui: {e.format_message()}")
-        code = ExitCode.USAGE
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader has left (`| head`); inside a command typer makes a SystemExit of it. Nobody is to be told, and the
@@ -56,7 +35,24 @@ def main() -> None:
         # A full disk, a folder that is not ours: the machine's own words name the file and the reason.
         say(f"dflash-tui: {e.filename or 'this machine'}: {e.strerror or e}")
         code = ExitCode.FAILED
-    sys.exit(int(code or 0))
+    sys.exit(int(code))
+
+
+def _run(words: list[str]) -> int:
+    if words[:1] == ["query"]:
+        from dflash_tui.commands.query import query
+
+        return query(words[1:])
+    import typer
+
+    from dflash_tui.commands.app import app
+
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except typer.TyperException as e:
+        raise UsageError(e.format_message()) from e
+    except typer.Abort as e:
+        raise KeyboardInterrupt from e
 
 
 def _ready_streams() -> None:
@@ -84,23 +80,3 @@ def _tell(error: DflashError) -> None:
         start = visible(error.statement[: column - 1].rpartition("\n")[2])
         rest = visible(error.statement[column - 1 :].partition("\n")[0])
         say(f"{start}{rest}\n{' ' * len(start)}^")
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"dflash-tui {__version__}")
-        raise typer.Exit
-
-
-@app.callback(invoke_without_command=True)
-def session(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
-) -> None:
-    if context.invoked_subcommand is None:
-        if not has_terminal():
-            raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
-        from dflash_tui.ui.app import run_app
-
-        if words := run_app():
-            say(words)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import RunName, find, has_terminal, in_session, say, store_options
+from dflash_tui.commands.talk import find, has_terminal, in_session, say, store_options
+from dflash_tui.commands.words import RunName
 from dflash_tui.errors import DflashError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def launch(
     follow: Annotated[bool, typer.Option("--follow", help="Stay and tell how it goes until it ends.")] = False,
 ) -> None:
     """Start a run, detached; returns once it is running, or says why not."""
-    from dflash_tui import config, control, output, recipes
+    from dflash_tui import config, control, recipes
+    from dflash_tui.output import report as output
 
     request = control.LaunchRequest(recipe, host, name, tuple(settings or ()))
     if dry_run:
@@ -102,7 +104,8 @@ def demo(
     steps: Annotated[int | None, typer.Option(metavar="N", help="Optimizer steps; default: the recipe's.")] = None,
 ) -> None:
     """Train a small real drafter on this machine, detached, and open the session on it."""
-    from dflash_tui import control, output
+    from dflash_tui import control
+    from dflash_tui.output import report as output
     from dflash_tui.runs import Window
 
     request = control.LaunchRequest("tiny", "local", "demo", () if steps is None else (f"total_steps={steps}",))

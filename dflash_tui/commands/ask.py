@@ -2,12 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import AsJson, RunName, find, in_session, say, store_options
-from dflash_tui.errors import QueryError, UsageError
+from dflash_tui.commands.talk import find, in_session, say, store_options
+from dflash_tui.commands.words import AsJson, RunName
+from dflash_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run, Window
@@ -15,60 +16,11 @@ if TYPE_CHECKING:
     from dflash_tui.watch import Session
 
 
-def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT, or - to read it from stdin.")],
-    format: Annotated[
-        str | None, typer.Option(help="table, csv or json; default: table on a terminal, else csv.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds until the query is given up.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("-p", metavar="NAME=VALUE", help="What $NAME stands for; JSON, else text.")
-    ] = None,
-) -> None:
-    """Ask the data with SQL, also while sessions run: dflash-tui query "select max(step) from steps"."""
-    from dflash_tui.output import WRITERS
-    from dflash_tui.store.access import reader
-    from dflash_tui.text import did_you_mean
-
-    form = format or ("table" if sys.stdout.isatty() else "csv")
-    if form not in WRITERS:
-        raise UsageError(f"--format {form}: {did_you_mean(form, WRITERS)}")
-    params = dict(_param(setting) for setting in settings or ())
-    statement = _read_statement() if sql == "-" else sql
-    try:
-        with reader(say, store_options()) as store, store.query(statement, params, timeout_s=timeout) as answer:
-            notice = WRITERS[form](answer, sys.stdout)
-    except QueryError as e:
-        e.statement = statement
-        raise
-    if notice:
-        say(notice)
-
-
-def _param(setting: str) -> tuple[str, Any]:
-    import msgspec
-
-    name, sign, text = setting.partition("=")
-    if not name or not sign:
-        raise UsageError(f"-p {setting}: is no name=value")
-    try:
-        return name, msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
-        return name, text
-
-
-def _read_statement() -> str:
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as e:
-        raise QueryError(f"the query on stdin is not UTF-8 at byte {e.start + 1:,}: convert it first") from e
-
-
 def runs(as_json: AsJson = False) -> None:
     """List the runs, the newest first."""
     from dataclasses import asdict
 
-    from dflash_tui import output
+    from dflash_tui.output import report as output
     from dflash_tui.store.access import reader
     from dflash_tui.text import duration
 
@@ -87,7 +39,7 @@ def runs(as_json: AsJson = False) -> None:
 
 def status(run: RunName, as_json: AsJson = False) -> None:
     """All that is known of one run."""
-    from dflash_tui import output
+    from dflash_tui.output import report as output
     from dflash_tui.store.access import reader
     from dflash_tui.store.screens import ask_screen
 
@@ -117,7 +69,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Print every panel of a run: its figures, or why there are none."""
-    from dflash_tui import output
+    from dflash_tui.output import report as output
     from dflash_tui.store.access import reader
 
     window = _window(last, from_step, to_step)
@@ -197,7 +149,8 @@ def _print_lines(lines: list[str]) -> None:
 
 def panels() -> None:
     """List the panels: bundled ones, and those in the config folder's panels/."""
-    from dflash_tui import output, paths
+    from dflash_tui import paths
+    from dflash_tui.output import report as output
     from dflash_tui.store.panel_files import load_panels
 
     rows = [[p.name, p.title, p.chart, " ".join(p.help.split())] for p in load_panels()]

@@ -1,13 +1,11 @@
-"""What every command may use: a line of talk, the words that several take, a seat at the store.
+"""What every command may use: a line of talk, a seat at the store.
 
-stderr belongs to this module. What a command prints on stdout is its own.
+stderr belongs to this module. What a command prints on stdout is its own. `query` loads this: no typer here.
 """
 
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
     from dflash_tui.watch import Session
 
 T = TypeVar("T")
-
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run id, a name, or a unique beginning of an id.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One strict JSON document instead of a table.")]
 
 
 def say(words: str) -> None:

@@ -56,7 +56,14 @@ class Checked(NamedTuple):
 
 
 def check(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> Checked:
-    """`sql` if it may run over `tables`; else QueryError says in one line why not, and where."""
+    """`sql` if it may run over `tables`; else QueryError says in one line why not, and in which column (from 1)."""
+    try:
+        return _checked(db, sql, tables)
+    except QueryError as e:
+        raise placed(e, sql) from e.__cause__
+
+
+def _checked(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> Checked:
     try:
         statements = db.extract_statements(sql)
         kinds = [statement.type for statement in statements]
@@ -75,7 +82,7 @@ def check(db: duckdb.DuckDBPyConnection, sql: str, tables: Collection[str]) -> C
         offset = found.end() if found else 0
     elif kind != duckdb.StatementType.SELECT:
         raise QueryError(f"only SELECT is allowed in a query, not {_word(kind)}")
-    _check_tree(_parse(db, sql[offset:], is_explain=offset > 0), tables, offset)
+    _check_tree(_parse(db, sql[offset:], is_explain=offset > 0), tables, len(sql[:offset].encode()))
     return Checked(sql, frozenset(statements[0].named_parameters))
 
 
@@ -166,7 +173,7 @@ def _check_function(node: dict[str, Any], offset: int) -> None:
 
 
 def query_error(error: duckdb.Error) -> QueryError:
-    """DuckDB's error as one line, with the column in the text (from 1) and the nearest name where it tells them."""
+    """DuckDB's error as one line, with the nearest name and the place (in bytes, from 1) where it tells them."""
     text = str(error)
     begin = text.find("{")
     try:
@@ -178,6 +185,15 @@ def query_error(error: duckdb.Error) -> QueryError:
     if told.get("error_subtype") == "COLUMN_NOT_FOUND" and "candidates" in told:
         name, candidates = str(told.get("name")), str(told["candidates"]).split(",")
         message = f"there is no column {name!r} here; {did_you_mean(name, candidates)}"
+    message = message.partition(" Candidate functions:")[0]
     place = told.get("position")
     column = int(place) + 1 if isinstance(place, str) and place.isdecimal() else None
     return QueryError(visible(message) or "the query failed", column)
+
+
+def placed(error: QueryError, sql: str, before: int = 0) -> QueryError:
+    """`error`, its place as a column of `sql` in characters. What ran had `before` bytes of text in front of `sql`."""
+    if error.column is not None:
+        data, offset = sql.encode(), error.column - 1 - before
+        error.column = len(data[:offset].decode(errors="ignore")) + 1 if 0 <= offset <= len(data) else None
+    return error

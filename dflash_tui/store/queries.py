@@ -10,7 +10,8 @@ import duckdb
 from dflash_tui.errors import QueryError, TimedOutError
 from dflash_tui.store.base import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
-from dflash_tui.store.guard import Checked, check, query_error
+from dflash_tui.store.guard import Checked, check, placed, query_error
+from dflash_tui.store.lossless import columns_of, from_json, nested, with_times_as_text
 from dflash_tui.store.transactions import interruptible
 from dflash_tui.text import did_you_mean
 
@@ -30,25 +31,29 @@ class RunningQuery:
         self._timeout_s = 0.0
         self._timer: threading.Timer | None = None
         self._turn = threading.RLock()
+        self._before = 0
 
     def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
-        """QueryError for what is wrong or not allowed; TimedOutError when `timeout_s` is over before the first row."""
+        """QueryError for what is wrong or not allowed; TimedOutError when `timeout_s` is over before the last row."""
         try:
             with self._turn:
+                self._limit_time(timeout_s)
                 # Looking at the statement asks the engine too, and is cancelled like the rest.
-                with self._one_line_errors():
+                with self._one_line_errors(sql):
                     checked = check(self._db, sql, self._tables)
-                bound = _bind(checked, params or {})
-                if timeout_s is not None:
-                    self._timeout_s = timeout_s
-                    self._timer = threading.Timer(timeout_s, self._expire)
-                    self._timer.daemon = True
-                    self._timer.start()
-                with self._one_line_errors():
-                    return self._begin(checked.sql, bound)
+                    bound = _bind(checked, params or {})
+                    return self._begin(sql, bound)
         except BaseException:
             self.close()
             raise
+
+    def _limit_time(self, timeout_s: float | None) -> None:
+        if timeout_s is None:
+            return
+        self._timeout_s = timeout_s
+        self._timer = threading.Timer(timeout_s, self._expire)
+        self._timer.daemon = True
+        self._timer.start()
 
     def cancel(self) -> None:
         """Stop it now; its reader meets a QueryError. Harmless before and after."""
@@ -74,52 +79,52 @@ class RunningQuery:
         self._db.interrupt()
 
     def _begin(self, sql: str, bound: dict[str, Any]) -> Answer:
+        columns = columns_of(self._db, sql, bound)
+        kinds = [kind for _, kind in columns]
+        asked = with_times_as_text(sql, kinds)
+        # What stands before the person's text, for places in errors: a first line of ours, or nothing.
+        self._before = 0 if asked is sql else asked.index("\n") + 1
         self._db.execute("begin transaction read only")
-        columns, types = self._execute(sql, bound)
-        if any("WITH TIME ZONE" in kind for kind in types):
-            # Python would need pytz to take them: let DuckDB write them out.
-            names = [f"c{n}" for n in range(len(types))]
-            texts = [
-                f"replace({name}::varchar, ' ', 'T')" if "WITH TIME ZONE" in kind else name
-                for name, kind in zip(names, types, strict=True)
-            ]
-            inner = sql.rstrip().rstrip(";")
-            self._execute(f"select {', '.join(texts)} from (\n{inner}\n) as answer({', '.join(names)})", bound)  # noqa: S608
-        return Answer(columns, types, self._batches(types), self.close)
+        self._db.execute(asked, bound)
+        if not columns:
+            columns = [(column[0], str(column[1])) for column in self._db.description or []]
+            kinds = [kind for _, kind in columns]
+        return Answer([name for name, _ in columns], kinds, self._batches(sql, kinds), self.close)
 
-    def _execute(self, sql: str, bound: dict[str, Any]) -> tuple[list[str], list[str]]:
-        self._db.execute(sql, bound)
-        described = self._db.description or []
-        return [column[0] for column in described], [str(column[1]) for column in described]
-
-    def _batches(self, types: list[str]) -> Iterator[list[Row]]:
-        odd = odd_columns(types)
+    def _batches(self, sql: str, kinds: list[str]) -> Iterator[list[Row]]:
+        odd = odd_columns(kinds)
+        as_json = nested(kinds)
         while True:
-            with self._turn, self._one_line_errors():
+            with self._turn, self._one_line_errors(sql):
                 if not self.is_open:
                     raise QueryError("the query was cancelled")
                 rows = self._db.fetchmany(BATCH_ROWS)
             if not rows:
                 return
+            if as_json:
+                rows = from_json(rows, as_json)
             yield plain_rows(rows, odd) if odd else rows
 
     @contextmanager
-    def _one_line_errors(self) -> Iterator[None]:
+    def _one_line_errors(self, sql: str) -> Iterator[None]:
         try:
             if self._is_cancelled:
                 raise QueryError("the query was cancelled")
+            if self._is_late:
+                raise self._late()
             with interruptible():
                 yield
         except duckdb.InterruptException as e:
             if self._is_late and not self._is_cancelled:
-                raise TimedOutError(
-                    f"the query took longer than {self._timeout_s:g} s; ask for less, or raise --timeout"
-                ) from e
+                raise self._late() from e
             raise QueryError("the query was cancelled") from e
         except duckdb.OutOfMemoryException as e:
             raise QueryError("the query needs more memory than it may have; ask for fewer rows or groups") from e
         except duckdb.Error as e:
-            raise query_error(e) from e
+            raise placed(query_error(e), sql, self._before) from e
+
+    def _late(self) -> TimedOutError:
+        return TimedOutError(f"the query took longer than {self._timeout_s:g} s; ask for less, or raise --timeout")
 
 
 def _bind(checked: Checked, params: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dflash_tui import recipes
-from dflash_tui.cli import app
+from dflash_tui.commands.app import app
 from dflash_tui.errors import ExitCode
 from dflash_tui.runs import RunState
 from dflash_tui.store.panel_files import load_panels

@@ -210,6 +210,11 @@ def test_what_people_ask(store: Database, sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "column", "words"),
     [
+        ("select 'é', los from records", 13, "did you mean 'loss'?"),
+        ("select 'é' from recods", 17, "did you mean 'records'?"),
+        ("explain /* é */ select los from records", 24, "did you mean 'loss'?"),
+        ("explain /* é */ select 1 from recods", 31, "did you mean 'records'?"),
+        ("select sum(name) from records", 8, "No function matches"),
         ("select los from records", 8, "there is no column 'los' here; did you mean 'loss'?"),
         ("select * from recods", 15, "did you mean 'records'?"),
         ("selec 1", 1, 'syntax error at or near "selec"'),

@@ -60,7 +60,19 @@ def test_case50_values_keep_their_kind(store: Store, data: Path) -> None:
         ("date '2026-01-02'", "2026-01-02"),
         ("time '03:04:05'", "03:04:05"),
         ("timestamptz '2026-01-02 03:04:05+00'::timestamptz at time zone 'UTC'", "2026-01-02T03:04:05"),
-        ("interval '90 minutes'", "1:30:00"),
+        ("interval '90 minutes'", "01:30:00"),
+        ("interval '1 month 2 days'", "1 month 2 days"),
+        ("'infinity'::date", "infinity"),
+        ("timestamp '2026-01-02 03:04:05.25'", "2026-01-02T03:04:05.25"),
+        ("'-infinity'::timestamp", "-infinity"),
+        ("timestamp_ns '2026-01-02 03:04:05.123456789'", "2026-01-02T03:04:05.123456789"),
+        ("'0044-03-15 (BC) 12:00:00'::timestamp", "0044-03-15 (BC)T12:00:00"),
+        ("[interval '1 month', null]", ["1 month", None]),
+        (
+            "{'at': timestamp_ns '2026-01-02 03:04:05.123456789', 'x': 1}",
+            {"at": "2026-01-02 03:04:05.123456789", "x": 1},
+        ),
+        ("'DATE'::enum('DATE', 'x')", "DATE"),
         ("'x'::blob", b"x"),
         ("true", True),
         ("'hä \u202e'", "hä \u202e"),
@@ -82,6 +94,19 @@ def test_times_with_a_zone_are_text_without_pytz(store: Store) -> None:
         rows = answer.rows()
     assert [row[1] for row in rows] == [1, 2]
     assert [text[:4] + text[10] for text, _ in rows] in (["1970T"] * 2, ["1969T"] * 2)
+
+
+def test_times_in_a_statement_that_ends_in_its_own_way(store: Store) -> None:
+    for end in (";", " ; ; -- ;", "\n/* ; */", " -- é;"):
+        assert rows_of(store, f"select ';é' as x, date '2026-01-02' as d where $n = 1{end}", n=1) == [
+            (";é", "2026-01-02")
+        ]
+    assert rows_of(store, "from (values (date '2026-01-03'), (date '2026-01-02')) t(d) order by d limit $n", n=1) == [
+        ("2026-01-02",)
+    ]
+    with pytest.raises(QueryError, match="Could not convert") as caught:
+        rows_of(store, "select 'é' as x, date '2026-01-02' as d, ('x' || range)::int from range(3)")
+    assert caught.value.column == 56
 
 
 def test_a_large_answer_comes_in_batches(store: Store) -> None:
@@ -117,6 +142,16 @@ def test_a_quick_query_is_not_touched_by_its_limit(store: Store) -> None:
     with store.query("select range from range(5)", timeout_s=0.3) as answer:
         batches = answer.batches()
         assert next(batches) == [(0,), (1,), (2,), (3,), (4,)]
+
+
+def test_the_time_limit_holds_while_rows_are_read_slowly(store: Store) -> None:
+    with store.query("select range from range(100000000)", timeout_s=0.3) as answer:
+        batches = answer.batches()
+        next(batches)
+        time.sleep(0.5)
+        with pytest.raises(TimedOutError, match=r"longer than 0.3 s"):
+            for _ in batches:
+                pass
 
 
 def test_closing_early_gives_the_cursor_back(store: Store) -> None:

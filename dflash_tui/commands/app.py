@@ -1,0 +1,51 @@
+"""Which commands there are. What each does stands beside this; its body imports what it needs."""
+
+from typing import Annotated
+
+import typer
+
+from dflash_tui import __version__
+from dflash_tui.commands import act, ask
+from dflash_tui.commands.query import query as run_query
+from dflash_tui.commands.talk import has_terminal, say
+from dflash_tui.errors import UsageError
+
+app = typer.Typer(
+    name="dflash-tui",
+    help="Train DFlash drafters on your own machines: launch, follow, stop, ask. Without a command: the session.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+for command in (
+    act.demo, act.launch, act.stop, act.resume, ask.runs, ask.status, ask.logs, ask.ingest, ask.report, ask.panels,
+    act.watch,
+):  # fmt: skip
+    app.command()(command)
+
+
+# Its options are those of commands/query.py, which `cli.main` calls itself: this is for `--help` and completion.
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})
+def query(context: typer.Context) -> None:
+    """Ask the data with SQL, also while sessions run: dflash-tui query "select max(step) from steps"."""
+    run_query(context.args)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"dflash-tui {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def session(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        if not has_terminal():
+            raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
+        from dflash_tui.ui.app import run_app
+
+        if words := run_app():
+            say(words)

@@ -1,0 +1,190 @@
+"""`query`: a person's SQL, its answer in a format, on stdout or in a file.
+
+Read with argparse, not typer: typer's start alone takes longer than an answer of the owner's. What the answer's format
+does not need is not imported.
+"""
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dflash_tui.commands.talk import say, store_options
+from dflash_tui.errors import QueryError, UsageError
+from dflash_tui.output.formats import FORMATS, format_named, format_of, pieces_of
+from dflash_tui.text import did_you_mean
+
+if TYPE_CHECKING:
+    from dflash_tui.output.sink import Sink
+    from dflash_tui.store.base import Answer, Row
+
+# What a terminal gets of a table unless --limit says more.
+TERMINAL_ROWS = 100
+
+
+def query(words: list[str]) -> int:
+    """The whole command; its exit code."""
+    asked = _parser().parse_args(words)
+    if asked.help:
+        print(_parser().format_help(), end="")
+        return 0
+    statement = _statement(asked)
+    params = dict(map(_param, asked.settings))
+    form = _format(asked)
+    try:
+        _answer(asked, statement, params, form)
+    except QueryError as e:
+        e.statement = statement
+        raise
+    return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message.removeprefix("argument "))
+
+    def parse_args(self, words: list[str]) -> argparse.Namespace:  # type: ignore[override]
+        asked, unknown = self.parse_known_args(words)
+        options = [option for action in self._actions for option in action.option_strings]
+        for word in unknown:
+            if word.lstrip("-") in FORMATS:
+                raise UsageError(f"unknown option {word}: use --format {word.lstrip('-')}")
+            if word.startswith("-"):
+                raise UsageError(f"unknown option {word}: {did_you_mean(word, options)}")
+        if len(asked.sql) + len(unknown) > 1:
+            raise UsageError(f"a query is one word, and here are {len(asked.sql) + len(unknown)}: put it in quotes")
+        return asked
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="dflash-tui query",
+        usage="dflash-tui query SQL|- [-p NAME=VALUE]... [OPTIONS]",
+        description="Ask the data with SQL, also while sessions run.",
+        add_help=False,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("sql", metavar="SQL", nargs="*", help="One SELECT, or - to read it from stdin.")
+    add(
+        "-p",
+        dest="settings",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="What $NAME stands for; JSON, else text.",
+    )
+    add("--format", metavar="F", help=f"{', '.join(FORMATS)}; default: as FILE ends, table on a terminal, else csv.")
+    add("--output", metavar="FILE", type=Path, help="Write to FILE, which appears when it is whole.")
+    add("--limit", metavar="N", type=int, help=f"Rows at most; a table on a terminal has {TERMINAL_ROWS} unless told.")
+    add("--timeout", metavar="S", type=float, help="Seconds until the query is given up, its last row included.")
+    add("--stats", action="store_true", help="Rows, bytes and milliseconds on stderr.")
+    add("--help", action="store_true", help="This.")
+    return parser
+
+
+def _statement(asked: argparse.Namespace) -> str:
+    if asked.limit is not None and asked.limit < 0:
+        raise UsageError(f"--limit {asked.limit}: must be 0 or more")
+    if asked.timeout is not None and not (asked.timeout > 0 and math.isfinite(asked.timeout)):
+        raise UsageError(f"--timeout {asked.timeout:g}: must be more than 0 seconds")
+    if not asked.sql:
+        raise UsageError('there is no query: dflash-tui query "select max(step) from steps"')
+    return _read_statement() if asked.sql == ["-"] else str(asked.sql[0])
+
+
+def _read_statement() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as e:
+        raise QueryError(f"the query on stdin is not UTF-8 at byte {e.start + 1:,}: convert it first") from e
+
+
+def _param(setting: str) -> tuple[str, Any]:
+    import msgspec
+
+    name, sign, text = setting.partition("=")
+    if not name or not sign:
+        raise UsageError(f"-p {setting}: is no name=value")
+    try:
+        return name, msgspec.json.decode(text)
+    except (msgspec.MsgspecError, RecursionError):
+        return name, text
+
+
+def _format(asked: argparse.Namespace) -> str:
+    if asked.format is not None:
+        return format_named(asked.format)
+    if asked.output is not None:
+        return format_of(asked.output)
+    return "table" if sys.stdout.isatty() else "csv"
+
+
+def _answer(asked: argparse.Namespace, statement: str, params: dict[str, Any], form: str) -> None:
+    from dflash_tui.output.sink import file_sink, stdout
+
+    is_terminal = asked.output is None and sys.stdout.isatty()
+    sink_of: AbstractContextManager[Sink] = file_sink(asked.output) if asked.output else nullcontext(stdout())
+    limit = TERMINAL_ROWS if asked.limit is None and is_terminal and form == "table" else asked.limit
+    started = perf_counter()
+    notices: list[str] = []
+    with sink_of as sink, _ask(statement, params, asked.timeout) as (answer, by):
+        rows = _Rows(answer, limit)
+        pieces = pieces_of(form, width=_width() if is_terminal else None, tell=notices.append)
+        for piece in pieces(answer.columns, answer.types, rows):
+            sink.write(piece)
+    if rows.is_cut:
+        more = "--limit N shows N of them, --format csv all" if asked.limit is None else "a larger --limit shows them"
+        notices.append(f"showing the first {limit:,} rows, and there are more: {more}")
+    if asked.stats:
+        ended = perf_counter()
+        times = (
+            f"first_row_ms={((rows.first_at or ended) - started) * 1000:.1f} total_ms={(ended - started) * 1000:.1f}"
+        )
+        notices.append(f"rows={rows.num} bytes={sink.num_bytes} {times} answered_by={by}")
+    for notice in notices:
+        say(notice)
+
+
+@contextmanager
+def _ask(statement: str, params: dict[str, Any], timeout_s: float | None) -> "Iterator[tuple[Answer, str]]":
+    """The answer, and who gives it: "owner" or "direct"."""
+    from dflash_tui.store.access import reader
+    from dflash_tui.store.client import StoreClient
+
+    with reader(say, store_options()) as store, store.query(statement, params, timeout_s=timeout_s) as answer:
+        yield answer, "owner" if isinstance(store, StoreClient) else "direct"
+
+
+def _width() -> int:
+    try:
+        return int(os.environ["COLUMNS"])
+    except (KeyError, ValueError):
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+
+
+class _Rows:
+    """The batches of an answer up to `limit` rows; tells then how many there were, and whether there were more."""
+
+    def __init__(self, answer: "Answer", limit: int | None) -> None:
+        self.num = 0
+        self.is_cut = False
+        self.first_at: float | None = None
+        self._answer = answer
+        self._limit = limit
+
+    def __iter__(self) -> "Iterator[list[Row]]":
+        for batch in self._answer.batches():
+            self.first_at = self.first_at or perf_counter()
+            room = len(batch) if self._limit is None else min(len(batch), self._limit - self.num)
+            self.num += room
+            if room:
+                yield batch if room == len(batch) else batch[:room]
+            if room < len(batch):
+                self.is_cut = True
+                return

@@ -1,0 +1,68 @@
+"""What Python's own types cannot hold: DuckDB writes it out as text before it leaves.
+
+`infinity` and years beyond 9999 have no datetime, nanoseconds are cut off, an interval's months become 30 days, and a
+time with a zone would need pytz.
+"""
+
+import json
+import re
+from typing import Any
+
+import duckdb
+
+from dflash_tui.store.base import Row
+
+_TIMES = re.compile(r"\b(DATE|TIME\w*|INTERVAL)\b")
+_is_time = re.compile(r"DATE|TIME[\w ]*|INTERVAL").fullmatch
+
+
+def columns_of(db: duckdb.DuckDBPyConnection, sql: str, bound: dict[str, Any]) -> list[tuple[str, str]]:
+    """The names and types of a SELECT's columns, without running it (1 ms); none for what cannot be described."""
+    try:
+        rows = db.execute(f"describe {sql}", bound).fetchall()
+    except duckdb.Error:
+        # It is run as it is, and its error will name the right place in its text.
+        return []
+    return [(row[0], row[1]) for row in rows]
+
+
+def nested(kinds: list[str]) -> list[int]:
+    """The columns of lists and structs of times: they come as JSON."""
+    return [at for at, kind in enumerate(kinds) if _TIMES.search(kind) and not _is_time(kind)]
+
+
+def with_times_as_text(sql: str, kinds: list[str]) -> str:
+    """`sql`, its columns of `kinds` that hold times turned to text; as it is when there are none."""
+    if not any(map(_TIMES.search, kinds)):
+        return sql
+    names = [f"c{n}" for n in range(len(kinds))]
+    cells = ", ".join(_cell(name, kind) for name, kind in zip(names, kinds, strict=True))
+    return f"select {cells} from (\n{_without_end(sql)}\n) as answer({', '.join(names)})"  # noqa: S608 - passed the guard
+
+
+def _cell(name: str, kind: str) -> str:
+    if not _TIMES.search(kind):
+        return name
+    if not _is_time(kind):
+        return f"to_json({name})::varchar"
+    return f"regexp_replace({name}::varchar, ' ([0-9][0-9]:)', 'T\\1')"
+
+
+def _without_end(sql: str) -> str:
+    """A statement without the `;` and the comments behind it."""
+    data = sql.encode()
+    end = len(data)
+    for offset, kind in reversed(duckdb.tokenize(sql)):
+        if kind != duckdb.token_type.comment and data[offset : offset + 1] != b";":
+            break
+        end = offset
+    return data[:end].decode()
+
+
+def from_json(rows: list[Row], at: list[int]) -> list[Row]:
+    """`rows` with the JSON in their columns `at` read."""
+    cells = [list(row) for row in rows]
+    for row in cells:
+        for n in at:
+            row[n] = None if row[n] is None else json.loads(row[n])
+    return [tuple(row) for row in cells]
