@@ -11,6 +11,7 @@ demo: $(VENV)/.demo
 	@$(BIN)/dflash-tui demo
 
 test: $(VENV)/.test
+	@sh tests/pvehost/install.sh
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
