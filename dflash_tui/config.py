@@ -6,9 +6,10 @@ Owns what may be written there and the defaults. Opens no host, makes no folder.
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
@@ -18,12 +19,15 @@ LOCAL = "local"
 
 
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One `[hosts.NAME]`: how to reach a machine, and where things lie on it."""
+    """One `[hosts.NAME]`: how to reach a machine, and where things lie on it.
+
+    `address` of a container is its node's; `sudo` lets pct run by `sudo -n`, for who is not root there.
+    """
 
     kind: Literal["local", "ssh", "proxmox"]
     name: str = ""
     address: str | None = None
-    vmid: int | None = None
+    vmid: Annotated[int, Meta(ge=100, le=999_999_999)] | None = None
     python: str | None = None
     workdir: str | None = None
     env: dict[str, str] = {}
@@ -102,9 +106,12 @@ def _refuse_unknown(table: Any, kind: type[msgspec.Struct], where: tuple[str, ..
 
 
 def _check_host(name: str, host: HostSpec, file: Path) -> None:
-    needs = {"local": (), "ssh": ("address",), "proxmox": ("address", "vmid")}[host.kind]
-    for key in needs:
-        if getattr(host, key) is None:
-            raise UsageError(f"{file}: hosts.{name} is of kind {host.kind!r} and needs {key}")
+    needs: set[str] = {"local": set(), "ssh": {"address"}, "proxmox": {"address", "vmid"}}[host.kind]
+    for key in ("address", "vmid"):
+        if (getattr(host, key) is None) == (key in needs):
+            verb = "needs" if key in needs else "has no"
+            raise UsageError(f"{file}: hosts.{name} is of kind {host.kind!r} and {verb} {key}")
+    if host.sudo and host.kind != "proxmox":
+        raise UsageError(f"{file}: hosts.{name}.sudo: is for pct alone, on a host of kind 'proxmox'")
     if (name == LOCAL) != (host.kind == LOCAL):
         raise UsageError(f"{file}: hosts.{name}: the kind 'local' belongs to the host named 'local' alone")

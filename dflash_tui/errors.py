@@ -7,7 +7,11 @@
     ├── TimedOutError           4
     └── HostError               1  a machine answered, but not as it should
         └── UnreachableError    5  a machine that we cannot talk to
-            └── LinkLostError   5  ... that we talked to a moment ago
+            ├── LinkLostError   5  ... that we talked to a moment ago
+            ├── AuthFailedError 5  ... that does not let us in
+            └── HostKeyError    5  ... that may be another one: its key is unknown, or not the one it had
+                ├── HostKeyUnknownError
+                └── HostKeyChangedError
 
 The text of an error is one sentence: what, where, and what to do next. Nothing here prints.
 """
@@ -65,4 +69,20 @@ class UnreachableError(HostError):
 
 
 class LinkLostError(UnreachableError):
+    pass
+
+
+class AuthFailedError(UnreachableError):
+    pass
+
+
+class HostKeyError(UnreachableError):
+    """Nothing was said to such a machine. Trying again is of no use before a person has looked at it."""
+
+
+class HostKeyUnknownError(HostKeyError):
+    pass
+
+
+class HostKeyChangedError(HostKeyError):
     pass

@@ -47,6 +47,11 @@ def lock_file() -> Path:
     return data_dir() / "store.lock"
 
 
+def known_hosts_file() -> Path:
+    """The host keys that a person has accepted here; those of ~/.ssh/known_hosts are read as well, never written."""
+    return data_dir() / "known_hosts"
+
+
 def mirrors_dir() -> Path:
     return data_dir() / "mirrors"
 

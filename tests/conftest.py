@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 DATA = Path(__file__).parent / "data"
+pytest_plugins = ["tests.pvehost.fixtures"]
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,11 @@ def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
     import asyncio
 
     from dflash_tui import config
+    from dflash_tui.commands.person import TerminalPerson, is_there
+    from dflash_tui.hosts.person import introduce
     from dflash_tui.watch import Session
+
+    introduce(TerminalPerson() if is_there() else None)
 
     async def sit() -> T:
         session = Session(config.load(), lambda run_id: None)

@@ -50,14 +50,21 @@ class Channel(Protocol):
     async def wait(self) -> Exit: ...
 
     async def close(self) -> None:
-        """Let go at once. Where the host can, a program that still runs is killed; what it detached lives on."""
+        """Let go at once. Where the host can, a program that still runs is killed; what it detached lives on.
+
+        Over a link it cannot: there, whoever reads ends at the end of its stdin, and whoever is silent stays.
+        """
 
 
 class Host(Protocol):
     name: str
 
-    async def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program, with no terminal. HostError if it is not there, UnreachableError without a link."""
+    async def start(self, argv: Sequence[str], *, is_brief: bool = False) -> Channel:
+        """Start a program, with no terminal. UnreachableError without a link.
+
+        HostError if it is not there; a host that learns that too late lets it end with code 127. `is_brief` says that
+        it ends soon by itself: what may stay for hours gets a place that is kept free for the brief ones.
+        """
 
     async def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: float = 30) -> Completed:
         """Run a program to its end and keep all it said. TimedOutError after `timeout_s`; errors as in `start`."""

@@ -18,8 +18,10 @@ class LocalHost:
     def __init__(self, spec: HostSpec) -> None:
         self.name = spec.name
 
-    async def start(self, argv: Sequence[str]) -> Channel:
+    async def start(self, argv: Sequence[str], *, is_brief: bool = False) -> Channel:
         loop = asyncio.get_running_loop()
+        if any("\0" in word for word in argv):
+            raise HostError(f"an argument of {argv[0]} holds a NUL character: no program can be given that")
         try:
             transport, protocol = await loop.subprocess_exec(
                 lambda: _Streams(loop), *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import HostError, TimedOutError, UsageError
+from dflash_tui.errors import HostError, TimedOutError
 from dflash_tui.hosts import open_host
 from dflash_tui.hosts.base import Completed, Host
 
@@ -111,8 +111,3 @@ async def test_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"cannot write .*nowhere/x on local: No such file or directory"):
         await local().put(b"x", str(tmp_path / "nowhere" / "x"))
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
-
-
-async def test_a_kind_that_is_not_there_yet_says_so() -> None:
-    with pytest.raises(UsageError, match=r"hosts\.box: hosts of kind 'ssh' cannot be reached yet"):
-        open_host(HostSpec(kind="ssh", name="box", address="box"))

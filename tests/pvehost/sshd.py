@@ -1,6 +1,7 @@
 """A real OpenSSH server on the loopback: its own host key, one user key that may enter, no passwords.
 
-It sees the machine as the tests do, so what a test puts in a folder is there for the far side too.
+It sees the machine as the tests do, so what a test puts in a folder is there for the far side too. The person's own
+start-up files are not read: HOME is an empty folder.
 """
 
 import ctypes
@@ -44,9 +45,10 @@ class SshServer:
         """Keys and config below `folder`, on a port that is free; nothing is started yet."""
         keys = folder / "keys"
         keys.mkdir(parents=True, mode=0o700)
+        (folder / "home").mkdir()
         for name in ("host", "client", "other"):
             make_key(keys / name)
-        server = cls(folder, free_port(), getpass.getuser(), keys, settings)
+        server = cls(folder, free_port(), getpass.getuser(), keys, (*settings, f"SetEnv HOME={folder / 'home'}"))
         server.trust(keys / "host.pub")
         return server
 

@@ -1,0 +1,71 @@
+"""Which private keys are offered, and how one that is locked by a passphrase is opened."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from dflash_tui.errors import AuthFailedError
+from dflash_tui.hosts.person import present
+from dflash_tui.hosts.ssh.target import Target
+
+_PASSPHRASE_TRIES = 3
+
+# By file, so that a reconnect asks for nothing. In memory alone.
+_unlocked: dict[str, asyncssh.SSHKey] = {}
+
+
+def offered_keys(target: Target) -> dict[str, Any]:
+    """The words for asyncssh.connect. A file that is locked is passed over there: its key may be in the agent."""
+    opened = [_unlocked[file] for file in target.key_files() if file in _unlocked]
+    words: dict[str, Any] = {"client_keys": [*opened, *target.identities] or (), "ignore_encrypted": True}
+    if target.agent_keys:
+        words["agent_identities"] = target.agent_keys
+    elif target.agent_keys is not None:
+        # Limited to none.
+        words["agent_path"] = None
+    return words
+
+
+async def unlock_another(target: Target, tried: set[str]) -> bool:
+    """Open one more locked file, whose key was not offered yet. False: there is none, or nobody knows its passphrase.
+
+    AuthFailedError when there is one and nobody to ask.
+    """
+    for file in target.key_files():
+        if file in tried or file in _unlocked or not await asyncio.to_thread(_is_locked, file):
+            continue
+        tried.add(file)
+        person = present()
+        if person is None:
+            raise AuthFailedError(
+                f"{target.where} lets none of our open keys in, and {file} is locked by a passphrase:"
+                f" `ssh-add {file}`, or connect from a terminal"
+            )
+        for number in range(_PASSPHRASE_TRIES):
+            words = await person.passphrase(file, is_repeated=number > 0)
+            if words is None:
+                break
+            # Deriving a key takes long on purpose.
+            if key := await asyncio.to_thread(_open, file, words):
+                _unlocked[file] = key
+                return True
+    return False
+
+
+def _is_locked(file: str) -> bool:
+    try:
+        asyncssh.read_private_key(file)
+    except asyncssh.KeyImportError as e:
+        return str(e).startswith("Passphrase")
+    except OSError:
+        return False
+    return False
+
+
+def _open(file: str, passphrase: str) -> asyncssh.SSHKey | None:
+    try:
+        return asyncssh.read_private_key(Path(file), passphrase)
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, OSError):
+        return None
