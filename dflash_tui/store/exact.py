@@ -6,9 +6,10 @@ Nothing is guessed and nothing is lost: a value that does not fit its column sta
 import json
 import math
 import re
+from datetime import UTC, datetime
 from typing import Any
 
-from dflash_tui.store.keys import EVAL_WORDS, Names
+from dflash_tui.store.keys import EVAL_WORDS, TRAIN_WORDS, Layout, Names
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _WORDS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
@@ -18,37 +19,105 @@ _encoder = json.JSONEncoder(ensure_ascii=False)
 
 def row_of(names: Names, record: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The cells of one logged object, `event` and `extra` among them, and notes on what did not fit."""
+    if any(type(value) is dict for value in record.values()):
+        record = _spread(names, record)
+    keys = tuple(record)
+    layout = names.layout(keys)
     cells: dict[str, Any] = {}
-    layout = names.layout(tuple(record))
-    extra = {key: record[key] for key in layout.unknown}
-    notes = []
-    for column, kind, keys in layout.known:
-        for key in keys:
+    extra: dict[str, Any] = {}
+    notes: list[str] = []
+    event = _said_event(layout, record, extra, notes)
+    if event == "eval":
+        layout = names.layout(keys, is_eval=True)
+    extra |= {key: record[key] for key in layout.unknown}
+    for column, kind, given in layout.known:
+        if column == "event":
+            continue
+        for key in given:
             value = record[key]
             if value is None:
                 continue
             cell = value if type(value) is float and kind == "DOUBLE" else cell_of(kind, value)
+            if cell is _MISFIT and column == "time":
+                cell = _clock(value)
             if cell is _MISFIT:
                 notes.append(f"{key}: {_short(value)} is not {_KINDS[kind]}; kept in extra")
             if cell is _MISFIT or (column in cells and cells[column] != cell):
                 extra[key] = value
             elif column not in cells:
                 cells[column] = cell
-    cells["event"] = event_of(record, cells)
+    cells["event"] = event or event_of(layout, cells)
+    if cells["event"] == "eval" and "loss" in cells and "eval_loss" in names.kinds:
+        cells.setdefault("eval_loss", cells["loss"])
+    if layout.slots and _MISFIT not in (slots := [_double(record[key]) for key in layout.slots]):
+        # Beside the keys themselves, which whoever logged them will look for.
+        cells["position_acc"] = slots
     if extra:
         cells["extra"] = _strict(extra)
     return cells, notes
 
 
-def event_of(record: dict[str, Any], cells: dict[str, Any]) -> str:
-    """What kind of row it is. Without a word from the log: an evaluation, if it has only that loss; a note, if it has
-    nothing that we know; else a train row."""
-    named = cells.get("event")
-    if isinstance(named, str):
-        return "eval" if "event" not in record and named in EVAL_WORDS else named
-    if "eval_loss" in cells and "loss" not in cells:
+def event_of(layout: Layout, cells: dict[str, Any]) -> str:
+    """What kind of row it is when the log has no word for it: a summary or an evaluation by its keys, an evaluation, if
+    it has only that loss; a note, if it has nothing that we know; else a train row."""
+    if layout.is_summary:
+        return "summary"
+    if layout.is_eval or ("eval_loss" in cells and "loss" not in cells):
         return "eval"
     return "train" if cells else "note"
+
+
+def _said_event(layout: Layout, record: dict[str, Any], extra: dict[str, Any], notes: list[str]) -> str | None:
+    """The log's own word for the row: any under `event`, but only train or eval under `mode` and the like."""
+    said = None
+    for key in next((given for column, _, given in layout.known if column == "event"), ()):
+        value = record[key]
+        word = value if isinstance(value, str) else None
+        if key != "event" and word is not None:
+            word = "eval" if word.lower() in EVAL_WORDS else "train" if word.lower() in TRAIN_WORDS else None
+        elif word is None and value is not None:
+            notes.append(f"{key}: {_short(value)} is not {_KINDS['VARCHAR']}; kept in extra")
+        if said is None and word is not None:
+            said = word
+        elif value is not None and word != said:
+            extra[key] = value
+        if word is None and value is not None:
+            extra[key] = value
+    return said
+
+
+def _spread(names: Names, record: dict[str, Any]) -> dict[str, Any]:
+    """`record` with the dicts that hold figures laid flat: `{"train": {"loss": 2}}` is `{"train/loss": 2}`."""
+    if record.get("event", "train") not in ("train", "eval"):
+        return record
+    flat: dict[str, Any] = {}
+    for key, value in record.items():
+        if isinstance(value, dict) and value and names.opens(key, value):
+            inner = _flat(key, value)
+            if not inner.keys() & (record.keys() | flat.keys()):
+                flat |= inner
+                continue
+        flat[key] = value
+    return flat
+
+
+def _flat(path: str, tree: dict[str, Any]) -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        name = f"{path}/{key}"
+        flat |= _flat(name, value) if isinstance(value, dict) and value else {name: value}
+    return flat
+
+
+def _clock(value: Any) -> Any:
+    """Seconds since 1970 of a date and time as text, read as UTC where it names no zone; the mark of a misfit else."""
+    if not isinstance(value, str):
+        return _MISFIT
+    try:
+        moment = datetime.fromisoformat(value.strip().replace(",", "."))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return _MISFIT
 
 
 def cell_of(kind: str, value: Any) -> Any:

@@ -6,6 +6,7 @@ cut anywhere, also inside a character.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,18 +119,24 @@ def parse(raw: bytes) -> Parsed:
     if _is_deep(text):
         return Parsed([], f"nested more than {MAX_DEPTH} levels deep")
 
+    try:
+        return Parsed(_objects(text, exact_decoder(notes)), None, tuple(notes))
+    except ValueError as e:
+        return Parsed([], _why_not(text, e), tuple(notes))
+
+
+def exact_decoder(notes: list[str]) -> json.JSONDecoder:
+    """Reads JSON as Python writes it, the last of doubled keys, which are added to `notes`."""
+
     def merge(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         merged = dict(pairs)
         if len(merged) < len(pairs):
-            keys = [key for key, _ in pairs]
-            double = next(key for key in keys if keys.count(key) > 1)
-            notes.append(f"key {double!r} stands twice: its last value counts")
+            doubled = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+            more = f" (and so of {len(doubled) - 1} more keys)" if len(doubled) > 1 else ""
+            notes.append(f"key {doubled[0]!r} stands twice: its last value counts{more}")
         return merged
 
-    try:
-        return Parsed(_objects(text, json.JSONDecoder(object_pairs_hook=merge)), None, tuple(notes))
-    except ValueError as e:
-        return Parsed([], _why_not(text, e), tuple(notes))
+    return json.JSONDecoder(object_pairs_hook=merge)
 
 
 def _objects(text: str, decoder: json.JSONDecoder) -> list[dict[str, Any]]:

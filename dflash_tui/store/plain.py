@@ -75,8 +75,10 @@ def plain_statement(names: Names, keys: Collection[str], seen: Collection[str]) 
     """The statement for logs that have these keys, of which the run has `seen` some columns before.
 
     It names the columns that are there and no others: planned anew for every slice, one of all columns takes three
-    times as long. A line with a key that is not among `keys` is left.
+    times as long. A line with a key that is not among `keys` is left, and so is one with a key whose meaning hangs on
+    the others.
     """
+    keys = [key for key in keys if names.is_plain(key)]
     known = {column: tuple(given) for column, given in names.known(keys).items() if names.kinds[column] in _PLAIN_KINDS}
     if "event" in keys:
         known["event"] = ("event",)

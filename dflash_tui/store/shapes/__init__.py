@@ -7,10 +7,12 @@ read the same however it was cut. Names of keys and types of columns are not its
 from collections.abc import Callable
 
 from dflash_tui.store.lines import Parsed, parse
+from dflash_tui.store.shapes import text
 
 LineReader = Callable[[bytes], Parsed]
 
-_READERS: dict[str, LineReader] = {"jsonl": parse}
+# A trainer_state document was laid out as JSON lines when it came in.
+_READERS: dict[str, LineReader] = {"jsonl": parse, "text": text.read_line, "trainer_state": parse}
 SHAPES = tuple(_READERS)
 
 
