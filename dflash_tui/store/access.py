@@ -14,7 +14,7 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError, UsageError
 from dflash_tui.store.base import Store, StoreOptions
 from dflash_tui.store.client import StoreClient, has_owner
-from dflash_tui.store.lock import StoreLock, holder
+from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S, StoreLock, holder
 from dflash_tui.store.mirror import mirrored_runs
 from dflash_tui.store.retrying import RetryingClient
 
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from dflash_tui.store.owner import Owner
 
 Notice = Callable[[str], None]
-
-# With the start of the interpreter, a person is told within 3 s.
-_BUSY_AFTER_S = 2.0
-_RETRY_S = 0.05
 
 
 def _say_nothing(sentence: str) -> None:
@@ -45,7 +41,7 @@ def reader(notice: Notice = _say_nothing, options: StoreOptions | None = None) -
 
 
 def _seat_to_read(notice: Notice, options: StoreOptions) -> Store:
-    deadline = time.monotonic() + _BUSY_AFTER_S
+    deadline = time.monotonic() + BUSY_AFTER_S
     while True:
         if has_owner():
             return StoreClient()
@@ -59,7 +55,7 @@ def _seat_to_read(notice: Notice, options: StoreOptions) -> Store:
                 # Whoever holds it may be about to answer at the socket.
                 if is_late:
                     raise
-        time.sleep(_RETRY_S)
+        time.sleep(RETRY_S)
 
 
 def _open_for_reading(notice: Notice, options: StoreOptions) -> "Database":
@@ -104,7 +100,7 @@ def writer(notice: Notice = _say_nothing, options: StoreOptions | None = None) -
 
 @contextmanager
 def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
-    deadline = time.monotonic() + _BUSY_AFTER_S
+    deadline = time.monotonic() + BUSY_AFTER_S
     while not has_owner():
         from dflash_tui.store.owner import take_ownership
 
@@ -115,7 +111,7 @@ def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
             return
         if time.monotonic() > deadline:
             raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again later")
-        time.sleep(_RETRY_S)
+        time.sleep(RETRY_S)
     yield StoreClient()
 
 

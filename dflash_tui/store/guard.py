@@ -172,6 +172,10 @@ def _check_function(node: dict[str, Any], offset: int) -> None:
         raise QueryError(f"the function {name!r} is not allowed in a query", _column(node, offset))
 
 
+# What to do about a damaged file; an error about one ends so.
+REBUILD = ": `dflash-tui doctor --rebuild` makes the database anew from the mirrors"
+
+
 def query_error(error: duckdb.Error) -> QueryError:
     """DuckDB's error as one line, with the nearest name and the place (in bytes, from 1) where it tells them."""
     text = str(error)
@@ -186,6 +190,8 @@ def query_error(error: duckdb.Error) -> QueryError:
         name, candidates = str(told.get("name")), str(told["candidates"]).split(",")
         message = f"there is no column {name!r} here; {did_you_mean(name, candidates)}"
     message = message.partition(" Candidate functions:")[0]
+    if told.get("exception_type") in ("Data Corruption", "FATAL"):
+        message += REBUILD
     place = told.get("position")
     column = int(place) + 1 if isinstance(place, str) and place.isdecimal() else None
     return QueryError(visible(message) or "the query failed", column)

@@ -7,12 +7,19 @@ import fcntl
 import os
 import re
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from dflash_tui import paths
+from dflash_tui.errors import StoreBusyError
 from dflash_tui.text import visible
+
+# With the start of the interpreter, a person is told within 3 s who holds the store.
+BUSY_AFTER_S = 2.0
+RETRY_S = 0.05
 
 
 class StoreLock:
@@ -37,6 +44,20 @@ class StoreLock:
         with suppress(OSError):
             os.pwrite(descriptor, f"{os.getpid()} {command}\n".encode(errors="replace"), 0)
         return cls(descriptor)
+
+    @classmethod
+    @contextmanager
+    def held(cls) -> Iterator[None]:
+        """The lock while the `with` lasts; StoreBusyError within 3 s when somebody else has it."""
+        deadline = time.monotonic() + BUSY_AFTER_S
+        while (lock := cls.try_take()) is None:
+            if time.monotonic() > deadline:
+                raise StoreBusyError(f"the store is held by {holder()}: this needs it alone; end that first")
+            time.sleep(RETRY_S)
+        try:
+            yield
+        finally:
+            lock.release()
 
     @staticmethod
     def is_taken() -> bool:

@@ -6,25 +6,32 @@ Who calls this holds the StoreLock.
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.store import files
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.database import Database, SchemaVersionError
-from dflash_tui.store.guard import query_error
+from dflash_tui.store.guard import REBUILD, query_error
+from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S
 
 Notice = Callable[[str], None]
 
-BUSY_AFTER_S = 2.0
-_RETRY_S = 0.05
 _LOCKED = re.compile(r"lock on file")
 _HOLDER = re.compile(r"held in (?P<command>.*?) ?\(PID (?P<pid>\d+)\)")
 # The machine's troubles, which a new database would meet as well.
 _NOT_BROKEN = re.compile(
-    r"permission denied|no space left|read-only file system|too many open files|is a directory", re.I
+    r"permission denied|no space left|read-only file system|too many open files|is a directory|out of memory"
+    r"|input/output error",
+    re.I,
+)
+# DuckDB's errors as JSON lose their class and keep its name. A file that was cut is no "corruption" to it.
+_DAMAGE = re.compile(
+    r'"exception_type": ?"(Data Corruption|FATAL|INTERNAL|Serialization)"|^(FATAL|INTERNAL)|not read enough bytes'
 )
 
 
@@ -42,39 +49,53 @@ def open_for_writing(notice: Notice, options: StoreOptions) -> Database:
     """The store of this machine. `notice` is told in one sentence what was repaired. StoreBusyError after 2 s when a
     process that knows nothing of our lock holds the file."""
     path = paths.database_file()
+    # What a killed rebuild or compact left.
+    files.fresh_file()
+    try:
+        return _open(path, notice, options)
+    except (duckdb.Error, SchemaVersionError) as e:
+        _set_aside(path, e, notice)
+    try:
+        return _open(path, notice, options)
+    except duckdb.Error as e:
+        raise DflashError(f"{path}: cannot be made anew ({query_error(e)})") from e
+
+
+def _open(path: Path, notice: Notice, options: StoreOptions) -> Database:
+    """duckdb.Error or SchemaVersionError when it does not open, or not even the small tables can be read."""
     deadline = time.monotonic() + BUSY_AFTER_S
     while True:
         try:
             database = Database(path, options)
             break
-        except (duckdb.Error, SchemaVersionError) as e:
-            if isinstance(e, duckdb.Error) and (busy := busy_error(e)):
-                if time.monotonic() > deadline:
-                    raise busy from e
-                time.sleep(_RETRY_S)
-                continue
-            _set_aside(path, e, notice)
+        except duckdb.Error as e:
+            if not (busy := busy_error(e)):
+                raise
+            if time.monotonic() > deadline:
+                raise busy from e
+        time.sleep(RETRY_S)
     try:
         _catch_up(database, notice)
-    except BaseException:
-        database.close()
+    except BaseException as e:
+        # One that a damaged block has made unusable cannot be closed either.
+        with suppress(duckdb.Error):
+            database.close()
+        if isinstance(e.__cause__, duckdb.Error) and is_damage(e.__cause__):
+            raise e.__cause__ from None
         raise
     return database
 
 
+def is_damage(error: BaseException | None) -> bool:
+    """Whether DuckDB complains of the file's content, as against the statement or the machine."""
+    return isinstance(error, duckdb.Error) and bool(_DAMAGE.search(str(error)))
+
+
 def _set_aside(path: Path, error: Exception, notice: Notice) -> None:
-    why = str(query_error(error)) if isinstance(error, duckdb.Error) else str(error)
+    why = str(query_error(error)).removesuffix(REBUILD) if isinstance(error, duckdb.Error) else str(error)
     if _NOT_BROKEN.search(why) or not path.exists():
         raise DflashError(f"{path}: cannot be opened ({why})") from error
-    aside = next(
-        place
-        for n in range(1, 10_000)
-        if not (place := path.with_name(f"{path.stem}.broken-{n}{path.suffix}")).exists()
-    )
-    path.rename(aside)
-    log = path.with_name(f"{path.name}.wal")
-    if log.exists():
-        log.rename(aside.with_name(f"{aside.name}.wal"))
+    aside = files.set_aside(path)
     notice(f"the database did not open and was set aside as {aside.name}; it is made anew from the mirrors ({why})")
 
 
@@ -86,6 +107,8 @@ def _catch_up(database: Database, notice: Notice) -> None:
         try:
             num_rows += database.restore(run_id).rows
         except DflashError as e:
+            if is_damage(e.__cause__):
+                raise
             notice(f"run {run_id} was left out: {e}")
     if database.is_new and stale:
         notice(f"the database was made from the mirrors of {len(stale)} runs ({num_rows:,} rows)")

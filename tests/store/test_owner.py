@@ -265,7 +265,7 @@ def test_case45_a_query_while_a_session_has_the_database_open() -> None:
 
 
 def test_a_lock_whose_holder_does_not_serve_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dflash_tui.store.access._BUSY_AFTER_S", 0.3)
+    monkeypatch.setattr("dflash_tui.store.access.BUSY_AFTER_S", 0.3)
     ours = take_ownership(lambda sentence: None, StoreOptions())
     assert ours
     with pytest.raises(StoreBusyError, match=rf"held by PID {os.getpid()} \(.*\), which does not answer"), writer():

@@ -1,17 +1,23 @@
 """A database that is missing or broken is made anew from the mirrors; what a crash left undone is done."""
 
+import os
+import random
 from pathlib import Path
 
 import pytest
 
 from dflash_tui import paths
-from dflash_tui.errors import DflashError
+from dflash_tui.errors import DflashError, QueryError, StoreBusyError
 from dflash_tui.runs import Cursor, RunEvent, RunRecord, Window
 from dflash_tui.store.access import reader, writer
-from dflash_tui.store.base import Store
+from dflash_tui.store.base import IngestProgress, Store, StoreOptions
+from dflash_tui.store.compaction import rebuild
 from dflash_tui.store.database import Database
+from dflash_tui.store.files import log_files
+from dflash_tui.store.guard import REBUILD
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
+from .children import child
 from .conftest import grow, rows_of
 
 TABLES = ("runs", "attempts", "records", "rejects", "events", "keys", "cursors", "steps")
@@ -63,7 +69,7 @@ def test_a_reader_makes_a_missing_database_anew(filled: dict[str, list[tuple[obj
     assert len(notices) == 1
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty header", "flipped"])
+@pytest.mark.parametrize("damage", ["garbage", "empty header", "flipped", "cut in half", "one byte"])
 def test_a_broken_database_is_set_aside_and_made_anew(filled: dict[str, list[tuple[object, ...]]], damage: str) -> None:
     file = paths.database_file()
     data = bytearray(file.read_bytes())
@@ -75,6 +81,10 @@ def test_a_broken_database_is_set_aside_and_made_anew(filled: dict[str, list[tup
         case "flipped":
             for at in range(4096, 12288, 7):
                 data[at] ^= 0xFF
+        case "cut in half":
+            del data[len(data) // 2 :]
+        case "one byte":
+            del data[1:]
     file.write_bytes(data)
     notices: list[str] = []
     with writer(notices.append) as store:
@@ -85,6 +95,111 @@ def test_a_broken_database_is_set_aside_and_made_anew(filled: dict[str, list[tup
     with reader() as store:
         assert contents(store) == filled
     assert file.with_name("dflash.broken-2.duckdb").read_bytes() == b"again"
+
+
+def test_a_file_without_a_byte_is_filled(filled: dict[str, list[tuple[object, ...]]]) -> None:
+    paths.database_file().write_bytes(b"")
+    with writer() as store:
+        assert contents(store) == filled
+
+
+def test_a_byte_flipped_anywhere_is_noticed_and_never_believed(filled: dict[str, list[tuple[object, ...]]]) -> None:
+    file = paths.database_file()
+    good = file.read_bytes()
+    rng = random.Random(5)
+    num_aside = num_told = 0
+    for place in range(0, len(good), len(good) // 16):
+        data = bytearray(good)
+        data[min(len(data) - 1, place + rng.randrange(4000))] ^= 1 << rng.randrange(8)
+        file.write_bytes(data)
+        try:
+            with writer() as store:
+                assert contents(store) == filled
+        except QueryError as e:
+            assert "Corrupt" in str(e) and str(e).endswith(REBUILD)
+            num_told += 1
+            rebuild(StoreOptions())
+        aside = file.with_name("dflash.broken-1.duckdb")
+        if aside.exists():
+            aside.unlink()
+            num_aside += 1
+        with reader() as store:
+            assert contents(store) == filled
+    assert num_aside > 0 and num_told > 0
+
+
+def crash_with_a_log() -> Path:
+    """An owner killed in its work: what it committed stands in DuckDB's log, which is returned."""
+    with child("write", "killed", "300") as process:
+        assert process.stdout
+        for _ in range(4):
+            process.stdout.readline()
+        process.kill()
+        process.wait()
+    [log] = log_files(paths.database_file())
+    assert log.stat().st_size > 10_000
+    return log
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage behind", "garbage", "flipped", "empty", "gone", "another's"])
+def test_whatever_became_of_the_log_every_row_is_there_once(damage: str) -> None:
+    log = crash_with_a_log()
+    data = bytearray(log.read_bytes())
+    match damage:
+        case "cut":
+            del data[len(data) * 2 // 3 :]
+        case "garbage behind":
+            data += random.Random(1).randbytes(5000)
+        case "garbage":
+            data = bytearray(random.Random(1).randbytes(len(data)))
+        case "flipped":
+            for place in range(len(data) // 4, len(data), len(data) // 5):
+                data[place] ^= 0x40
+        case "empty":
+            data = bytearray()
+        case "another's":
+            import duckdb
+
+            other = paths.data_dir() / "other.duckdb"
+            connection = duckdb.connect(other)
+            connection.execute("create table t as select range from range(1000)")
+            connection.execute("checkpoint")
+            connection.execute("insert into t select range from range(5000)")
+            data = bytearray(other.with_name("other.duckdb.wal").read_bytes())
+            connection.close()
+    if damage == "gone":
+        log.unlink()
+    else:
+        log.write_bytes(data)
+    num_lines = Mirror("killed").path(TRAIN_LOG).read_bytes().count(b"\n")
+    notices: list[str] = []
+    with writer(notices.append) as store:
+        assert rows_of(store, "select count(*), count(distinct step), max(line_no) from steps") == [(num_lines,) * 3]
+        assert [run.name for run in store.runs()] == ["killed"]
+    with reader() as store:
+        assert rows_of(store, "select count(*) from steps") == [(num_lines,)]
+
+
+def test_a_rebuild_that_cannot_read_a_mirror_changes_nothing(filled: dict[str, list[tuple[object, ...]]]) -> None:
+    record = Mirror("far").folder / "run.json"
+    kept = record.read_bytes()
+    record.write_text("{")
+    with pytest.raises(DflashError, match=r"run far cannot be read back .* nothing was changed"):
+        rebuild(StoreOptions())
+    record.write_bytes(kept)
+    assert [file.name for file in paths.data_dir().glob("dflash*")] == ["dflash.duckdb"]
+    with reader() as store:
+        assert contents(store) == filled
+
+
+def test_a_rebuild_tells_its_progress_and_needs_the_store_alone(filled: dict[str, list[tuple[object, ...]]]) -> None:
+    told: list[IngestProgress] = []
+    assert rebuild(StoreOptions(), told.append) == (2, 7)
+    assert told == sorted(told, key=lambda progress: progress.bytes_done)
+    with writer() as store:
+        assert contents(store) == filled
+        with pytest.raises(StoreBusyError, match=f"held by PID {os.getpid()} "):
+            rebuild(StoreOptions())
 
 
 def test_another_versions_database_is_set_aside(filled: dict[str, list[tuple[object, ...]]]) -> None:
