@@ -5,14 +5,15 @@ then a counter started again, not the training), with a `start` event after trai
 the log. Its first train step voids all that earlier attempts logged from there on.
 """
 
-import operator
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import duckdb
 
 from dflash_tui.store.base import NEVER_CUT
-from dflash_tui.store.rows import StartRow, TrainRows
+from dflash_tui.store.rows import StartRow
+from dflash_tui.store.staging import TrainRow
 
 
 @dataclass(slots=True)
@@ -49,9 +50,9 @@ def load_newest(db: duckdb.DuckDBPyConnection, run_id: str) -> Attempt:
 
 
 def follow(
-    current: Attempt, generation: int, before: Before, train: TrainRows, starts: list[StartRow]
+    current: Attempt, generation: int, before: Before, train: Iterable[TrainRow], starts: list[StartRow]
 ) -> list[Attempt]:
-    """The attempts that these rows, each list in order, make of `current`, which comes first."""
+    """The attempts that these rows, both in order, make of `current`, which comes first."""
     found = [current]
     waiting = list(reversed(starts))
     for line_no, step, epoch in train:
@@ -82,22 +83,6 @@ def _is_later(epoch: float | None, before: float | None) -> bool:
     return epoch is not None and before is not None and epoch > before
 
 
-def is_rising(before: Before, train: TrainRows) -> bool:
-    """Whether no row goes back: the usual case, told at a tenth of the cost of `follow`."""
-    steps = [step for step in train.steps if step is not None]
-    if steps and before.step is not None and steps[0] <= before.step:
-        return False
-    return all(map(operator.lt, steps, steps[1:]))
-
-
-def last_of(train: TrainRows, before: Before) -> Before:
-    """The last row of `train`, or `before` when there is none."""
-    for step, epoch in zip(reversed(train.steps), reversed(train.epochs), strict=True):
-        if step is not None:
-            return Before(step, epoch)
-    return before
-
-
 def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attempt]) -> None:
     """Remember `found`, the newest attempts of a run, and move the rows of the later ones over to them."""
     first, *later = found
@@ -117,7 +102,7 @@ def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attem
     if later:
         bounds = [attempt.first_line for attempt in later]
         db.execute(
-            "update records r set attempt = a.attempt from (select unnest($3::bigint[]) as first_line,"
+            "update logged r set attempt = a.attempt from (select unnest($3::bigint[]) as first_line,"
             " unnest($4::bigint[]) as end_line, unnest($5::int[]) as attempt) a"
             " where r.run = $1 and r.generation = $2 and r.line_no >= a.first_line and r.line_no < a.end_line",
             [run_id, first.generation, bounds, [*bounds[1:], NEVER_CUT], [attempt.attempt for attempt in later]],

@@ -6,7 +6,7 @@ not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a 
 
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -35,13 +35,15 @@ from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
-from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
+from dflash_tui.store.logged import read_logged
+from dflash_tui.store.mirror import Mirror, mirrored_runs
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
+from dflash_tui.store.staging import SCHEMA as STAGING
 from dflash_tui.store.transactions import interruptible, transaction
 from dflash_tui.text import visible
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _COPY_TIMEOUT_S = 600.0
 
 
@@ -63,7 +65,10 @@ class Database:
             self._check_version()
             self._tables = _names_of_tables(self._db)
             self._write_db = self._cursor()
-            self._intake = Intake(self._write_db, Names(_columns(self._db), self._options.aliases))
+            if not read_only:
+                self._db.execute(f"attach ':memory:' as {STAGING}")
+            logged = read_logged(self._db)
+            self._intake = Intake(self._write_db, Names(logged.kinds, self._options.aliases), logged)
         except BaseException:
             self._db.close()
             raise
@@ -150,6 +155,7 @@ class Database:
         with self._transaction() as db:
             Mirror(record.run_id).write_record(record)
             ledger.put_run(db, record)
+            self._intake.reload(record.run_id)
 
     def event(self, run_id: str, event: RunEvent) -> None:
         with self._transaction() as db:
@@ -179,17 +185,18 @@ class Database:
             copy_log(file, Mirror(run_id))
             if not known:
                 self.register_run(RunRecord(run_id, run_id, "ingested"))
-            size = Mirror(run_id).size(TRAIN_LOG)
-            tell(IngestProgress(0, 0, size))
-            summary = self.take_in(run_id)
-            tell(IngestProgress(summary.rows, size, size))
-            return summary
+            return self.take_in(run_id, tell)
 
-    def take_in(self, run_id: str) -> IngestSummary:
+    def take_in(self, run_id: str, progress: Progress = no_progress) -> IngestSummary:
         """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""
+        return self.take_in_all([run_id], progress)[run_id]
+
+    def take_in_all(self, run_ids: Sequence[str], progress: Progress = no_progress) -> dict[str, IngestSummary]:
+        """As `take_in`, of several runs in the same transactions: what a sweep of a host brought."""
         with self._writing, self._told():
-            self._need(self._write_db, run_id)
-            return self._intake.take_in(run_id)
+            for run_id in run_ids:
+                self._need(self._write_db, run_id)
+            return self._intake.take_in(run_ids, progress)
 
     def stale_runs(self) -> list[str]:
         """The runs whose mirror holds more than the tables, or less; a half last line is more as well."""
@@ -244,15 +251,7 @@ class SchemaVersionError(DflashError):
 
 def _names_of_tables(db: duckdb.DuckDBPyConnection) -> list[str]:
     rows = db.execute(
-        "select table_name from duckdb_tables() where not internal union all"
-        " select view_name from duckdb_views() where not internal"
+        "select table_name from duckdb_tables() where not internal and database_name = current_database() union all"
+        " select view_name from duckdb_views() where not internal and database_name = current_database()"
     ).fetchall()
     return [name for (name,) in rows]
-
-
-def _columns(db: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The columns of `records` with their types: sql/schema.sql is the only place that lists them."""
-    rows = db.execute(
-        "select column_name, data_type from duckdb_columns() where table_name = 'records' order by column_index"
-    ).fetchall()
-    return dict(rows)

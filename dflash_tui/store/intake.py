@@ -1,38 +1,40 @@
-"""From a run's mirror into the tables, as far as it grew: rows, rejects, attempts, keys and cursor move together.
+"""From runs' mirrors into the tables, as far as they grew: rows, rejects, attempts, keys and cursors move together.
 
-The only place that writes `records`. Its caller makes sure that there is one at a time.
+The only place that writes `logged`. Its caller makes sure that there is one at a time.
 """
 
-from dataclasses import dataclass, field, replace
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
-from dflash_tui.store.attempts import (
-    Attempt,
-    Before,
-    follow,
-    is_rising,
-    last_of,
-    load_newest,
-    next_generation,
-    write_attempts,
-)
-from dflash_tui.store.base import IngestSummary, RejectedLine
+from dflash_tui.store.attempts import Attempt, Before, follow, load_newest, next_generation, write_attempts
+from dflash_tui.store.base import IngestProgress, IngestSummary, Progress, RejectedLine
 from dflash_tui.store.keys import Names
 from dflash_tui.store.ledger import replace_events
-from dflash_tui.store.lines import Slice, slices
+from dflash_tui.store.lines import SLICE_BYTES, slices
+from dflash_tui.store.logged import Logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
-from dflash_tui.store.rows import RowWriter, SliceRows
+from dflash_tui.store.rows import Batch, RowReader, SliceRows, SourceSlice
+from dflash_tui.store.shapes import line_reader
+from dflash_tui.store.staging import Place, TrainRow, copy_rows, drop, train_rows
 from dflash_tui.store.transactions import transaction
 
 # A transaction of more rows than a row group (122,880) goes to the file at once instead of through the log: 1.4 times
 # as fast, and the log stays short.
 _COMMIT_LINES = 130_000
+# Parsing is most of the work and DuckDB does a slice in one thread: two slices at a time fill two cores.
+_READERS = 2
 _SHOWN = 5
 
 
 @dataclass(slots=True)
-class _Place:
+class _Standing:
     """Where the intake of a run stands: its row of `cursors`, its newest attempt, the keys it has logged."""
 
     run_id: str
@@ -43,9 +45,43 @@ class _Place:
     attempt: Attempt
     keys: set[str]
     is_new: bool
-    shape: str = "jsonl"
-    has_moved: bool = False
+    shape: str
     total_steps: int | None = None
+
+
+@dataclass(slots=True)
+class _Source:
+    """A generation of a run's log that holds more than the tables, from where on."""
+
+    run: _Standing
+    generation: int
+    path: Path
+    byte_offset: int
+    line_no: int
+    size: int
+    is_closed: bool
+
+
+class _Meter:
+    """Tells how far the sources have been taken in."""
+
+    def __init__(self, sources: list[_Source], progress: Progress) -> None:
+        self._progress = progress
+        self._begins = [source.byte_offset for source in sources]
+        self._ends = list(self._begins)
+        self._total = sum(source.size - source.byte_offset for source in sources)
+        self._num_rows = 0
+
+    def tell(self) -> None:
+        if self._total:
+            self._progress(IngestProgress(self._num_rows, sum(self._ends) - sum(self._begins), self._total))
+
+    def advance(self, group: list[Batch]) -> None:
+        for batch in group:
+            self._num_rows += sum(found.staged.num_rows for found in batch.sources.values() if found.staged)
+            for number, (byte_offset, _) in batch.ends.items():
+                self._ends[number] = byte_offset
+        self.tell()
 
 
 @dataclass(slots=True)
@@ -58,8 +94,9 @@ class _Tally:
     warnings: list[str] = field(default_factory=list)
 
     def add(self, found: SliceRows) -> None:
-        self.num_rows += found.num_rows
-        self.num_without_step += found.num_without_step
+        if found.staged:
+            self.num_rows += found.staged.num_rows
+            self.num_without_step += found.staged.num_without_step
         self.num_rejects += len(found.rejects)
         self.num_warnings += len(found.warnings)
         self.rejects.extend(found.rejects[: _SHOWN - len(self.rejects)])
@@ -72,51 +109,50 @@ class Intake:
     Nobody else writes these tables, so where a run stands is read from them once and then remembered.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names) -> None:
+    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names, logged: Logged) -> None:
         self._db = db
-        self._names = names
-        self._places: dict[str, _Place] = {}
+        self._logged = logged
+        self._reader = RowReader(names, logged)
+        self._standings: dict[str, _Standing] = {}
 
-    def take_in(self, run_id: str) -> IngestSummary:
-        """All that the run's mirror holds beyond the tables. An error leaves what was committed before it."""
-        mirror = Mirror(run_id)
-        tally = _Tally()
-        place = self._places.pop(run_id, None) or self._load(run_id)
-        if record := mirror.read_record():
-            place.shape = record.shape
-        if not self._is_current(mirror, place):
-            with transaction(self._db):
-                if place.byte_offset > mirror.size(TRAIN_LOG, place.generation):
-                    self._forget_rows(run_id)
-                    place = replace(self._load(run_id), shape=place.shape)
-                self._take_files(mirror, place, tally)
-                self._save(place)
-        # Remembered only now: after an error the tables say where the run stands.
-        self._places[run_id] = place
-        return IngestSummary(
-            run_id=run_id,
-            rows=tally.num_rows,
-            rejects=tally.num_rejects,
-            first_rejects=tally.rejects,
-            num_warnings=tally.num_warnings,
-            warnings=tally.warnings,
-            rows_without_step=tally.num_without_step,
-            attempts=place.attempt.attempt,
-            last_step=place.before.step,
-            held_back_bytes=mirror.size(TRAIN_LOG, place.generation) - place.byte_offset,
-        )
+    def take_in(self, run_ids: Sequence[str], progress: Progress) -> dict[str, IngestSummary]:
+        """All that the mirrors of these runs hold beyond the tables, in transactions of whole lines that all of them
+        share. An error leaves what was committed before it."""
+        runs = [self._standing(run_id) for run_id in run_ids]
+        tallies = {run.run_id: _Tally() for run in runs}
+        sources = [source for run in runs for source in _sources(run)]
+        meter = _Meter(sources, progress)
+        meter.tell()
+        with closing(self._batches(sources)) as batches:
+            for group in _groups(batches):
+                try:
+                    with transaction(self._db):
+                        for batch in group:
+                            self._take(batch, sources, tallies)
+                        self._save(_runs_of(group, sources))
+                finally:
+                    drop(self._db, [batch.staged for batch in group if batch.staged])
+                meter.advance(group)
+        # Remembered only now: after an error the tables say where the runs stand.
+        self._standings.update((run.run_id, run) for run in runs)
+        return {run.run_id: _summary(run, tallies[run.run_id]) for run in runs}
 
-    def _is_current(self, mirror: Mirror, place: _Place) -> bool:
-        is_newest = place.generation == mirror.generation(TRAIN_LOG)
-        return is_newest and place.byte_offset == mirror.size(TRAIN_LOG, place.generation)
+    def reload(self, run_id: str) -> None:
+        """What is known of a run has changed: look again when it is taken in next."""
+        self._standings.pop(run_id, None)
 
-    def _load(self, run_id: str) -> _Place:
+    def _standing(self, run_id: str) -> _Standing:
+        run = self._standings.pop(run_id, None) or self._load(run_id)
+        return self._load(run_id) if self._forget_lost(run) else run
+
+    def _load(self, run_id: str) -> _Standing:
         keys = self._db.execute("select key from keys where run = $1", [run_id]).fetchall()
         row = self._db.execute(
             "select generation, byte_offset, line_no, last_step, last_epoch from cursors where run = $1", [run_id]
         ).fetchone()
         generation, byte_offset, line_no, step, epoch = row or (1, 0, 1, None, None)
-        return _Place(
+        record = Mirror(run_id).read_record()
+        return _Standing(
             run_id,
             generation,
             byte_offset,
@@ -125,73 +161,205 @@ class Intake:
             load_newest(self._db, run_id),
             {key for (key,) in keys},
             is_new=row is None,
+            shape=record.shape if record else "jsonl",
         )
 
-    def _forget_rows(self, run_id: str) -> None:
-        # The mirror is shorter than what was read from it: a disk that lost its last writes. Begin again.
-        for table in ("records", "rejects", "attempts", "keys", "cursors"):
-            self._db.execute(f"delete from {table} where run = $1", [run_id])  # noqa: S608 - names of our own
+    def _forget_lost(self, run: _Standing) -> bool:
+        """Whether the mirror is shorter than what was read from it, as after a disk lost its last writes: then the
+        tables forget the run's rows, and it is read again."""
+        if run.byte_offset <= Mirror(run.run_id).size(TRAIN_LOG, run.generation):
+            return False
+        with transaction(self._db):
+            for table in ("logged", "rejects", "attempts", "keys", "cursors"):
+                self._db.execute(f"delete from {table} where run = $1", [run.run_id])  # noqa: S608 - names of our own
+        return True
 
-    def _take_files(self, mirror: Mirror, place: _Place, tally: _Tally) -> None:
-        newest = mirror.generation(TRAIN_LOG)
-        num_pending = 0
-        for generation in range(place.generation, newest + 1):
-            path = mirror.path(TRAIN_LOG, generation)
-            if not path.exists():
-                continue
-            if generation > place.generation:
-                place.attempt = next_generation(place.attempt, generation)
-                place.generation, place.byte_offset, place.line_no, place.before = generation, 0, 1, Before()
-                # The mirror noted among the run's events why it began anew.
-                replace_events(self._db, place.run_id, mirror.events())
-            for part in slices(path, place.byte_offset, place.line_no, is_closed=generation < newest):
-                self._take_slice(place, part, tally)
-                num_pending += part.num_lines
-                if num_pending >= _COMMIT_LINES:
-                    self._save(place)
-                    self._db.execute("commit")
-                    self._db.execute("begin")
-                    num_pending = 0
-
-    def _take_slice(self, place: _Place, part: Slice, tally: _Tally) -> None:
-        writer = RowWriter(self._db, self._names, place.run_id, place.generation, place.attempt.attempt, place.shape)
-        found = writer.write(part, place.keys)
-        tally.add(found)
-        if fresh := found.keys - place.keys:
-            self._db.execute("insert into keys select $1, unnest($2)", [place.run_id, sorted(fresh)])
-            place.keys |= fresh
-        if found.starts or not place.attempt.has_begun or not is_rising(place.before, found.train):
-            attempts = follow(place.attempt, place.generation, place.before, found.train, found.starts)
-            write_attempts(self._db, place.run_id, attempts)
-            place.attempt = attempts[-1]
-        place.before = last_of(found.train, place.before)
-        for start in found.starts:
-            place.total_steps = start.total_steps or place.total_steps
-        place.byte_offset, place.line_no = part.end_offset, part.line_no + part.num_lines
-        place.has_moved = True
-
-    def _save(self, place: _Place) -> None:
-        if not place.has_moved:
+    def _batches(self, sources: list[_Source]) -> Generator[Batch]:
+        """What the sources hold, in order; read ahead by other threads where there is much."""
+        waiting = _cut(sources)
+        first = next(waiting, [])
+        second = next(waiting, None)
+        if second is None:
+            yield from self._reader.read(self._db, first) if first else ()
             return
-        values = [
-            place.run_id,
-            place.generation,
-            place.byte_offset,
-            place.line_no,
-            place.attempt.attempt,
-            *place.before,
-        ]
-        if place.is_new:
-            self._db.execute("insert into cursors values ($1, $2, $3, $4, $5, $6, $7)", values)
-        else:
+        with ThreadPoolExecutor(_READERS, "intake") as readers:
+            ahead = deque(readers.submit(self._read, slices) for slices in (first, second))
+            try:
+                while ahead:
+                    found = ahead.popleft().result()
+                    if (more := next(waiting, None)) is not None:
+                        ahead.append(readers.submit(self._read, more))
+                    yield from found
+            finally:
+                for future in ahead:
+                    _abandon(future, self._db)
+
+    def _read(self, slices: list[SourceSlice]) -> list[Batch]:
+        cursor = self._db.cursor()
+        try:
+            return list(self._reader.read(cursor, slices))
+        finally:
+            cursor.close()
+
+    def _take(self, batch: Batch, sources: list[_Source], tallies: dict[str, _Tally]) -> None:
+        places = []
+        for number in batch.sources:
+            source = sources[number]
+            run = source.run
+            if source.generation > run.generation:
+                run.attempt = next_generation(run.attempt, source.generation)
+                run.generation, run.before = source.generation, Before()
+                # The mirror noted among the run's events why it began anew.
+                replace_events(self._db, run.run_id, Mirror(run.run_id).events())
+            places.append(Place(number, run.run_id, run.generation, run.attempt.attempt))
+        if batch.staged:
+            copy_rows(self._db, self._logged, batch.staged, places)
+        for number, found in batch.sources.items():
+            run = sources[number].run
+            tallies[run.run_id].add(found)
+            self._follow(run, batch, number, found)
+            self._write_rejects(run, found.rejects)
+            run.byte_offset, run.line_no = batch.ends[number]
+
+    def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> None:
+        """Keys and attempts, as far as these rows change them."""
+        rows = found.staged
+        if rows and (fresh := rows.keys - run.keys):
+            self._db.execute("insert into keys select $1, unnest($2)", [run.run_id, sorted(fresh)])
+            run.keys |= fresh
+        train: list[TrainRow] = []
+        if rows and batch.staged and rows.first_step is not None:
+            is_rising = rows.is_rising and (run.before.step is None or run.before.step < rows.first_step)
+            if found.starts or not is_rising:
+                train = train_rows(self._db, batch.staged, number)
+            elif not run.attempt.has_begun:
+                # All that the rules ask of rows that only rise.
+                train = [(0, rows.first_step, None)]
+        if found.starts or train or not run.attempt.has_begun:
+            attempts = follow(run.attempt, run.generation, run.before, train, found.starts)
+            write_attempts(self._db, run.run_id, attempts)
+            run.attempt = attempts[-1]
+        if rows and rows.last_step is not None:
+            run.before = Before(rows.last_step, rows.last_epoch)
+        for start in found.starts:
+            run.total_steps = start.total_steps or run.total_steps
+
+    def _write_rejects(self, run: _Standing, rejects: list[RejectedLine]) -> None:
+        if not rejects:
+            return
+        self._db.execute(
+            "insert into rejects (run, generation, line_no, byte_offset, reason, line) select $1, $2,"
+            " unnest($3), unnest($4), unnest($5), unnest($6)",
+            [
+                run.run_id,
+                run.generation,
+                [line.line_no for line in rejects],
+                [line.byte_offset for line in rejects],
+                [line.reason for line in rejects],
+                [line.text for line in rejects],
+            ],
+        )
+
+    def _save(self, runs: list[_Standing]) -> None:
+        fresh, known = [run for run in runs if run.is_new], [run for run in runs if not run.is_new]
+        if fresh:
+            self._db.execute(f"insert into cursors select * from {_CURSORS}", _cursors(fresh))  # noqa: S608
+        if known:
             self._db.execute(
-                "update cursors set generation = $2, byte_offset = $3, line_no = $4, attempt = $5, last_step = $6,"
-                " last_epoch = $7 where run = $1",
-                values,
+                "update cursors as c set generation = n.generation, byte_offset = n.byte_offset, line_no = n.line_no,"  # noqa: S608
+                f" attempt = n.attempt, last_step = n.last_step, last_epoch = n.last_epoch from {_CURSORS} as n"
+                " where c.run = n.run",
+                _cursors(known),
             )
         self._db.execute(
-            "update runs set last_step = coalesce($2, last_step), total_steps = coalesce($3, total_steps)"
-            " where run = $1",
-            [place.run_id, place.before.step, place.total_steps],
+            "update runs as r set last_step = coalesce(n.last_step, r.last_step),"
+            " total_steps = coalesce(n.total_steps, r.total_steps) from (select unnest($1::varchar[]) as run,"
+            " unnest($2::bigint[]) as last_step, unnest($3::bigint[]) as total_steps) as n where r.run = n.run",
+            [[run.run_id for run in runs], [run.before.step for run in runs], [run.total_steps for run in runs]],
         )
-        place.is_new = place.has_moved = False
+        for run in fresh:
+            run.is_new = False
+
+
+_CURSORS = (
+    "(select unnest($1::varchar[]) as run, unnest($2::int[]) as generation, unnest($3::bigint[]) as byte_offset,"
+    " unnest($4::bigint[]) as line_no, unnest($5::int[]) as attempt, unnest($6::bigint[]) as last_step,"
+    " unnest($7::double[]) as last_epoch)"
+)
+
+
+def _cursors(runs: list[_Standing]) -> list[list[Any]]:
+    rows = [
+        (run.run_id, run.generation, run.byte_offset, run.line_no, run.attempt.attempt, *run.before) for run in runs
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _sources(run: _Standing) -> Iterator[_Source]:
+    """What the run's mirror holds beyond the tables, the oldest first."""
+    mirror = Mirror(run.run_id)
+    newest = mirror.generation(TRAIN_LOG)
+    for generation in range(run.generation, newest + 1):
+        path = mirror.path(TRAIN_LOG, generation)
+        byte_offset, line_no = (run.byte_offset, run.line_no) if generation == run.generation else (0, 1)
+        size = mirror.size(TRAIN_LOG, generation)
+        if size > byte_offset:
+            yield _Source(run, generation, path, byte_offset, line_no, size, is_closed=generation < newest)
+
+
+def _cut(sources: list[_Source]) -> Iterator[list[SourceSlice]]:
+    """Slices to be read together: of many small logs at once, of a large one some megabytes."""
+    waiting: list[SourceSlice] = []
+    num_bytes = 0
+    for number, source in enumerate(sources):
+        if waiting and sources[waiting[-1].source].run is source.run:
+            # Which attempt a later generation begins with is known when the one before it was taken.
+            yield waiting
+            waiting, num_bytes = [], 0
+        for part in slices(source.path, source.byte_offset, source.line_no, is_closed=source.is_closed):
+            waiting.append(SourceSlice(number, part, line_reader(source.run.shape)))
+            num_bytes += len(part.data)
+            if num_bytes >= SLICE_BYTES // 2:
+                yield waiting
+                waiting, num_bytes = [], 0
+    if waiting:
+        yield waiting
+
+
+def _groups(batches: Iterator[Batch]) -> Iterator[list[Batch]]:
+    """Batches that are committed together."""
+    waiting: list[Batch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_lines for one in waiting) >= _COMMIT_LINES:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _runs_of(group: list[Batch], sources: list[_Source]) -> list[_Standing]:
+    return list(
+        {sources[number].run.run_id: sources[number].run for batch in group for number in batch.sources}.values()
+    )
+
+
+def _abandon(future: Future[list[Batch]], db: duckdb.DuckDBPyConnection) -> None:
+    """Throw away what was read ahead and will not be taken."""
+    if not future.cancel() and not future.exception():
+        drop(db, [batch.staged for batch in future.result() if batch.staged])
+
+
+def _summary(run: _Standing, tally: _Tally) -> IngestSummary:
+    return IngestSummary(
+        run_id=run.run_id,
+        rows=tally.num_rows,
+        rejects=tally.num_rejects,
+        first_rejects=tally.rejects,
+        num_warnings=tally.num_warnings,
+        warnings=tally.warnings,
+        rows_without_step=tally.num_without_step,
+        attempts=run.attempt.attempt,
+        last_step=run.before.step,
+        held_back_bytes=Mirror(run.run_id).size(TRAIN_LOG, run.generation) - run.byte_offset,
+    )

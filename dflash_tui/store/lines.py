@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# 4 MiB a slice: larger ones are no faster to parse, and memory stays flat.
-SLICE_BYTES = 4 << 20
+# 16 MiB a slice: the statement that parses one costs some milliseconds to plan, and two of them fit in memory well.
+SLICE_BYTES = 16 << 20
 # Longer lines are refused: one must fit in memory several times over while it is parsed.
 MAX_LINE_BYTES = 16 << 20
 MAX_DEPTH = 64
 # How much of a refused line is kept for people to look at.
 KEPT_CHARS = 2000
 
-_BOM = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -38,13 +37,19 @@ class Slice:
     data: bytes
     is_too_long: bool = False
 
-    def text(self) -> str:
-        """The lines as text, bytes that are not UTF-8 as U+FFFD. A newline byte always stays a newline."""
-        data = self.data.removeprefix(_BOM) if self.byte_offset == 0 else self.data
-        return data.decode(errors="replace")
-
     def raw_lines(self) -> list[bytes]:
         return self.data.split(b"\n")
+
+    def halves(self) -> "tuple[Slice, Slice]":
+        """Two slices of about as many bytes each; only for one of several lines."""
+        cut = self.data.find(b"\n", len(self.data) // 2)
+        cut = cut if cut >= 0 else self.data.rfind(b"\n")
+        first, second = self.data[:cut], self.data[cut + 1 :]
+        num, end = first.count(b"\n") + 1, self.byte_offset + cut + 1
+        return (
+            Slice(self.byte_offset, end, self.line_no, num, first),
+            Slice(end, self.end_offset, self.line_no + num, self.num_lines - num, second),
+        )
 
 
 def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = False) -> Iterator[Slice]:
@@ -53,38 +58,44 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
     `is_closed` says that nothing more will come, so that an unfinished last line is given too.
     """
     with path.open("rb") as file:
-        file.seek(byte_offset)
-        rest = b""
-        while block := file.read(SLICE_BYTES):
-            data = rest + block
-            cut = data.rfind(b"\n")
-            if cut >= 0:
-                whole = data[:cut]
-                found = Slice(byte_offset, byte_offset + cut + 1, line_no, whole.count(b"\n") + 1, whole)
-                rest = data[cut + 1 :]
-            elif len(data) <= MAX_LINE_BYTES:
-                rest = data
-                continue
-            else:
-                end, rest = _skip_line(file, byte_offset + len(data))
+        while block := _block(file, byte_offset):
+            cut = block.rfind(b"\n")
+            if cut < 0 and len(block) > MAX_LINE_BYTES:
+                end = _line_end(file)
                 if end is None and not is_closed:
                     return
-                found = Slice(byte_offset, end or file.tell(), line_no, 1, data[:KEPT_CHARS], is_too_long=True)
+                found = Slice(byte_offset, end or file.tell(), line_no, 1, block[:KEPT_CHARS], is_too_long=True)
+            elif cut >= 0:
+                whole = block[:cut]
+                found = Slice(byte_offset, byte_offset + cut + 1, line_no, whole.count(b"\n") + 1, whole)
+            elif is_closed:
+                found = Slice(byte_offset, byte_offset + len(block), line_no, 1, block)
+            else:
+                return
             byte_offset = found.end_offset
             line_no += found.num_lines
             yield found
-        if rest and is_closed:
-            yield Slice(byte_offset, byte_offset + len(rest), line_no, 1, rest)
 
 
-def _skip_line(file: BinaryIO, offset: int) -> tuple[int | None, bytes]:
-    """Read on to the end of a line: where the next one begins (None: nowhere yet), and its bytes so far."""
+def _block(file: BinaryIO, byte_offset: int) -> bytes:
+    """Some bytes from there on: with a newline among them, all that the file has, or more than a line may have."""
+    # A line that this cuts is read again with the next block: cheaper than to put blocks together.
+    file.seek(byte_offset)
+    block = file.read(SLICE_BYTES)
+    while b"\n" not in block and len(block) <= MAX_LINE_BYTES and (more := file.read(SLICE_BYTES)):
+        block += more
+    return block
+
+
+def _line_end(file: BinaryIO) -> int | None:
+    """Where the line ends in which the file stands; None: nowhere yet. The file is read up to there at least."""
+    offset = file.tell()
     while block := file.read(SLICE_BYTES):
-        cut = block.find(b"\n") + 1
-        if cut:
-            return offset + cut, block[cut:]
+        cut = block.find(b"\n")
+        if cut >= 0:
+            return offset + cut + 1
         offset += len(block)
-    return None, b""
+    return None
 
 
 @dataclass(frozen=True, slots=True)

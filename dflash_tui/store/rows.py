@@ -1,48 +1,43 @@
-"""One slice of a log -> rows of `records` and `rejects`. Says what it saw; knows no cursor and no transaction."""
+"""Slices of logs -> staged rows, rejects and notes. Says what it saw; knows no cursor and no transaction.
 
-import operator
-from collections.abc import Iterator, Sequence
+Lines of a plain form go to DuckDB as they are; every other line is read by itself, exactly, and its rows follow as
+JSON of our own among the texts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any, NamedTuple
 
 import duckdb
 
+from dflash_tui.store import staging
 from dflash_tui.store.base import RejectedLine
 from dflash_tui.store.exact import as_json, row_of
+from dflash_tui.store.forms import Form, Forms
 from dflash_tui.store.keys import Names
-from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice
-from dflash_tui.store.plain import PlainAnswer, keys_in, plain_statement
-from dflash_tui.store.shapes import line_reader
+from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
+from dflash_tui.store.logged import Logged
+from dflash_tui.store.shapes import LineReader
+from dflash_tui.store.staging import Pieces, SourceCount, Staged
 
-# Planning the statement for plain lines takes as long as reading this many one by one.
-FEW_LINES = 200
+# Lines that turn out odd are read one by one when there are no more of them than this; more are halved first.
+FEW_LINES = 256
 
 
-@dataclass(slots=True)
-class TrainRows:
-    """What the rules of a resume look at, column by column: a step is None where a row is no train row of rank 0."""
+class SourceSlice(NamedTuple):
+    """A slice of a log, under the number that its caller gave to the file, and how its lines are read."""
 
-    lines: Sequence[int] = ()
-    steps: Sequence[int | None] = ()
-    epochs: Sequence[float | None] = ()
+    source: int
+    part: Slice
+    read_line: LineReader = parse
 
-    def __iter__(self) -> Iterator[tuple[int, int, float | None]]:
-        """Line, step and epoch of those that have a step."""
-        for line, step, epoch in zip(self.lines, self.steps, self.epochs, strict=True):
-            if step is not None:
-                yield line, step, epoch
 
-    def sorted(self) -> "TrainRows":
-        """In the order of their lines, which DuckDB mostly keeps."""
-        if all(map(operator.lt, self.lines, self.lines[1:])):
-            return self
-        return TrainRows(*zip(*sorted(zip(self.lines, self.steps, self.epochs, strict=True)), strict=True))
-
-    def merged(self, rows: list[tuple[int, int, float | None]]) -> "TrainRows":
-        """These and `rows`, in the order of their lines."""
-        found = sorted([*self, *rows], key=lambda row: row[0])
-        return TrainRows(*zip(*found, strict=True)) if found else TrainRows()
+class _Line(NamedTuple):
+    line_no: int
+    byte_offset: int
+    data: bytes
 
 
 class StartRow(NamedTuple):
@@ -56,145 +51,131 @@ class StartRow(NamedTuple):
 
 @dataclass(slots=True)
 class SliceRows:
-    """What a slice held. `keys` are those that had a value, columns by their own names."""
+    """What lines of one source came to, its rows aside: those are in a staging table, counted in `staged`."""
 
-    num_rows: int = 0
-    num_without_step: int = 0
-    train: TrainRows = field(default_factory=TrainRows)
+    staged: SourceCount | None = None
     starts: list[StartRow] = field(default_factory=list)
-    keys: set[str] = field(default_factory=set)
     rejects: list[RejectedLine] = field(default_factory=list)
     warnings: list[tuple[int, str]] = field(default_factory=list)
 
 
-class RowWriter:
-    """Writes the rows of one generation of a run's log, all as of one attempt. `shape` says how its lines are read."""
+class Batch(NamedTuple):
+    """Some lines, read: the staging table of their rows (None when there are none), what they say by source, and the
+    byte and the line where each source goes on behind them."""
 
-    def __init__(
-        self,
-        db: duckdb.DuckDBPyConnection,
-        names: Names,
-        run_id: str,
-        generation: int,
-        attempt: int,
-        shape: str = "jsonl",
-    ) -> None:
-        self._db = db
-        self._is_plain = shape == "jsonl"
-        self._read_line = line_reader(shape)
+    staged: Staged | None
+    sources: dict[int, SliceRows]
+    ends: dict[int, tuple[int, int]]
+    num_lines: int
+
+
+class RowReader:
+    """Reads slices into staging tables. Safe from several threads, each with a cursor of its own."""
+
+    def __init__(self, names: Names, logged: Logged) -> None:
         self._names = names
-        self._where = {"run": run_id, "generation": generation}
-        self._attempt = attempt
+        self._kinds = logged.kinds
+        self._forms = Forms(names)
 
-    def write(self, part: Slice, seen: set[str]) -> SliceRows:
-        """`seen`: the keys that the run has logged before."""
-        found = SliceRows()
-        if part.is_too_long:
-            text = part.data.decode(errors="replace")
-            reason = f"longer than {MAX_LINE_BYTES >> 20} MiB"
-            found.rejects.append(RejectedLine(part.line_no, part.byte_offset, reason, text))
-        elif left := self._write_plain(part, seen, found):
-            self._write_exact(part, left, found)
-        self._write_rejects(found.rejects)
-        return found
+    def read(self, db: duckdb.DuckDBPyConnection, slices: list[SourceSlice]) -> Iterator[Batch]:
+        """These slices in order, in one batch unless something among them is odd."""
+        yield from self._read(db, slices, is_exact=False)
 
-    def _write_plain(self, part: Slice, seen: set[str], found: SliceRows) -> Sequence[int]:
-        """Take the plain lines; the numbers of the others."""
-        lines = range(part.line_no, part.line_no + part.num_lines)
-        if part.num_lines < FEW_LINES or not self._is_plain:
-            return lines
-        statement = plain_statement(self._names, keys_in(part) | seen, seen)
-        values = {
-            **self._where,
-            **statement.params,
-            "attempt": self._attempt,
-            "line_no": part.line_no,
-            "num_lines": part.num_lines,
-            "text": part.text(),
-        }
-        [row] = self._db.execute(statement.sql, values).fetchall()
-        answer = PlainAnswer(*row)
-        found.num_rows = answer.num_rows
-        found.keys.update(column for column, given in zip(statement.unseen, answer.given, strict=True) if given)
-        found.keys.update(key for keys in answer.unknown_keys or () for key in keys)
-        steps = answer.steps or []
-        found.num_without_step = answer.num_train - len(steps) + steps.count(None)
-        found.train = TrainRows(answer.lines or [], steps, answer.epochs or []).sorted()
-        if answer.num_rows == part.num_lines:
-            return ()
-        return sorted(set(lines).difference(found.train.lines))
-
-    def _write_exact(self, part: Slice, left: Sequence[int], found: SliceRows) -> None:
-        lines = part.raw_lines()
-        offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
-        rows: list[str] = []
-        columns: set[str] = set()
-        train: list[tuple[int, int, float | None]] = []
-        for line_no in left:
-            at = line_no - part.line_no
-            parsed = self._read_line(lines[at])
-            if parsed.reason is None:
-                found.warnings.extend((line_no, note) for note in parsed.notes)
+    def _read(self, db: duckdb.DuckDBPyConnection, slices: list[SourceSlice], *, is_exact: bool) -> Iterator[Batch]:
+        pieces = Pieces()
+        found: dict[int, SliceRows] = {}
+        for one in slices:
+            rows = found.setdefault(one.source, SliceRows())
+            if one.part.is_too_long:
+                text = one.part.data.decode(errors="replace")
+                reason = f"longer than {MAX_LINE_BYTES >> 20} MiB"
+                rows.rejects.append(RejectedLine(one.part.line_no, one.part.byte_offset, reason, text))
             else:
-                text = lines[at][: 4 * KEPT_CHARS].decode(errors="replace")[:KEPT_CHARS]
-                found.rejects.append(RejectedLine(line_no, offsets[at], parsed.reason, text))
-            for record in parsed.objects:
-                cells, notes = row_of(self._names, record)
-                found.warnings.extend((line_no, note) for note in notes)
-                self._note(found, line_no, cells, train)
-                columns.update(cells)
-                rows.append(as_json({**cells, "line_no": line_no}))
-        if rows:
-            found.train = found.train.merged(train)
-            self._insert(rows, columns)
+                self._sort(one, pieces, rows, is_exact=is_exact)
+        num_lines = sum(one.part.num_lines for one in slices)
+        ends = {one.source: (one.part.end_offset, one.part.line_no + one.part.num_lines) for one in slices}
+        if not pieces.texts:
+            yield Batch(None, found, ends, num_lines)
+        elif done := staging.stage(db, self._kinds, pieces):
+            staged, counts = done
+            for source, counted in counts.items():
+                found[source].staged = counted
+            yield Batch(staged, found, ends, num_lines)
+        elif is_exact:
+            raise AssertionError("rows of our own were not read as they were written")
+        elif num_lines <= FEW_LINES:
+            yield from self._read(db, slices, is_exact=True)
+        else:
+            for half in _halves(slices):
+                yield from self._read(db, half, is_exact=False)
 
-    def _note(
-        self, found: SliceRows, line_no: int, cells: dict[str, Any], train: list[tuple[int, int, float | None]]
-    ) -> None:
-        extra = cells.get("extra", {})
-        found.num_rows += 1
-        found.keys.update(key for key in cells if key not in ("extra", "event"))
-        found.keys.update(key for key, value in extra.items() if value is not None)
-        step = cells.get("step")
-        if cells["event"] == "start":
-            config = extra.get("config")
-            total = (config if isinstance(config, dict) else {}).get("total_steps", extra.get("total_steps"))
-            resumed = cells.get("resumed_from_step")
-            found.starts.append(StartRow(line_no, cells.get("time"), _count(resumed), _count(total)))
-        elif cells["event"] == "train" and not cells.get("rank"):
-            if step is None:
-                found.num_without_step += 1
-            else:
-                train.append((line_no, step, cells.get("epoch")))
-
-    def _insert(self, rows: list[str], columns: set[str]) -> None:
-        kinds = {name: kind for name, kind in self._names.kinds.items() if name in columns}
-        kinds |= {"line_no": "BIGINT", "extra": "JSON"}
-        spec = ", ".join(f'"{name}":"{kind}"' for name, kind in kinds.items())
-        targets = ", ".join(f'"{name}"' for name in kinds)
-        self._db.execute(
-            f"insert into records (run, generation, attempt, {targets}) select $run, $generation, $attempt, row.*"  # noqa: S608
-            " from (select unnest($rows) as text) as cut, lateral (select json_transform(text, $spec) as row)",
-            {**self._where, "attempt": self._attempt, "rows": rows, "spec": f"{{{spec}}}"},
-        )
-
-    def _write_rejects(self, rejects: list[RejectedLine]) -> None:
-        if not rejects:
+    def _sort(self, one: SourceSlice, pieces: Pieces, rows: SliceRows, *, is_exact: bool) -> None:
+        """Put the lines of a slice among the pieces, as they are or read."""
+        part, may_be_plain = one.part, one.read_line is parse and not is_exact
+        if may_be_plain and (form := self._forms.of_all(part.data, part.num_lines)):
+            _add_plain(pieces, one.source, part.line_no, part.data, Counter({form: part.num_lines}))
             return
-        self._db.execute(
-            "insert into rejects (run, generation, line_no, byte_offset, reason, line) select $run, $generation,"
-            " unnest($line_no), unnest($byte_offset), unnest($reason), unnest($line)",
-            {
-                **self._where,
-                "line_no": [line.line_no for line in rejects],
-                "byte_offset": [line.byte_offset for line in rejects],
-                "reason": [line.reason for line in rejects],
-                "line": [line.text for line in rejects],
-            },
-        )
+        lines = part.raw_lines()
+        forms = self._forms.of_each(part.data, lines) if may_be_plain else [None] * len(lines)
+        offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
+        at = 0
+        for (is_plain, _), group in groupby(forms, key=lambda form: (form is not None, form and form.event)):
+            alike = list(group)
+            here = lines[at : at + len(alike)]
+            if is_plain:
+                met = Counter(form for form in alike if form)
+                _add_plain(pieces, one.source, part.line_no + at, b"\n".join(here), met)
+            else:
+                for i, line in enumerate(here, at):
+                    self._add_read(pieces, one, _Line(part.line_no + i, offsets[i], line), rows)
+            at += len(alike)
+
+    def _add_read(self, pieces: Pieces, one: SourceSlice, line: "_Line", rows: SliceRows) -> None:
+        parsed, line_no = one.read_line(line.data), line.line_no
+        if parsed.reason is not None:
+            text = line.data[: 4 * KEPT_CHARS].decode(errors="replace")[:KEPT_CHARS]
+            rows.rejects.append(RejectedLine(line_no, line.byte_offset, parsed.reason, text))
+        else:
+            rows.warnings.extend((line_no, note) for note in parsed.notes)
+        for record in parsed.objects:
+            cells, notes = row_of(self._names, record)
+            rows.warnings.extend((line_no, note) for note in notes)
+            if cells["event"] == "start":
+                rows.starts.append(_start(line_no, cells))
+            text = as_json({f"={key}": value for key, value in cells.items()})
+            pieces.add(one.source, line_no, 1, text, None, is_raw=False)
+            pieces.columns.update(cells)
+            pieces.cells.update(key for key in cells if key != "extra")
+            pieces.cells["extra"] += len(cells.get("extra", ()))
 
 
-def _count(value: Any) -> int | None:
+def _add_plain(pieces: Pieces, source: int, line_no: int, data: bytes, met: Counter[Form]) -> None:
+    """Lines of these forms, which differ in what they hold, not in what kind of row they are."""
+    event = next(iter(met)).event
+    pieces.add(source, line_no, met.total(), data.decode(), event, is_raw=True)
+    for form, num_lines in met.items():
+        pieces.keys.update(form.columns)
+        pieces.has_unknown |= form.num_unknown > 0
+        for _, column in form.columns:
+            pieces.cells[column] += num_lines
+        pieces.cells["extra"] += num_lines * form.num_unknown
+
+
+def _halves(slices: list[SourceSlice]) -> list[list[SourceSlice]]:
+    if len(slices) > 1:
+        return [slices[: len(slices) // 2], slices[len(slices) // 2 :]]
+    [one] = slices
+    return [[one._replace(part=part)] for part in one.part.halves()]
+
+
+def _start(line_no: int, cells: dict[str, Any]) -> StartRow:
+    extra = cells.get("extra", {})
+    config = extra.get("config")
+    total = (config if isinstance(config, dict) else {}).get("total_steps", extra.get("total_steps"))
+    return StartRow(line_no, cells.get("time"), _whole(cells.get("resumed_from_step")), _whole(total))
+
+
+def _whole(value: Any) -> int | None:
     """A number of steps from a start event, whatever it was written as; None for what is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
         return None

@@ -20,7 +20,7 @@ from .conftest import Rows, grow, rows_of
 Ask = Callable[..., Rows]
 
 
-@pytest.fixture(autouse=True, params=[0, 200])
+@pytest.fixture(autouse=True, params=[1, 256])
 def few_lines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case both ways: by DuckDB what it reads exactly, or all in Python as for the few lines of a poll."""
     monkeypatch.setattr(rows, "FEW_LINES", request.param)

@@ -1,0 +1,120 @@
+"""Forms of log lines: what a line looks like once the characters of its numbers are taken out.
+
+A training loop writes all day in a few forms. Each is looked at once, exactly; then thousands of lines are known to be
+flat objects with these keys, values of these types and no key twice, at the price of one pass over their bytes. What a
+form cannot tell, whether each number is one, is counted when DuckDB has parsed them (staging.py).
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dflash_tui.store.keys import Names
+from dflash_tui.store.lines import MAX_DEPTH
+
+# Digits, and what else stands in a number. Letters that also stand in words do no harm: forms only differ less.
+_NUMERIC = b"0123456789.-+eE"
+_MAX_FORMS = 4096
+_PLAIN_KINDS: dict[str, tuple[type, ...]] = {
+    "DOUBLE": (int, float),
+    "BIGINT": (int, float),
+    "INTEGER": (int, float),
+    "BOOLEAN": (bool,),
+    "VARCHAR": (str,),
+    "DOUBLE[]": (list,),
+    "JSON": (dict, list),
+}
+
+
+class Form(NamedTuple):
+    """A form that DuckDB parses exactly: the column of each key that fills one, how many other keys, and what kind
+    of row it is (None: the line says so under `event`)."""
+
+    columns: tuple[tuple[str, str], ...]
+    num_unknown: int
+    event: str | None
+
+
+class Forms:
+    """The forms that were met so far; one for each kind of line is remembered."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._known: dict[bytes, Form | None] = {}
+
+    def of_all(self, data: bytes, num_lines: int) -> Form | None:
+        """The form of all these lines, if they have the same and it is a plain one."""
+        shadow = data.translate(None, _NUMERIC)
+        first = shadow.partition(b"\n")[0]
+        if shadow != (first + b"\n") * (num_lines - 1) + first:
+            return None
+        return self._form(first, data.partition(b"\n")[0])
+
+    def of_each(self, data: bytes, lines: Sequence[bytes]) -> list[Form | None]:
+        """The form of each line of `data`; None for one that must be read by itself."""
+        shadows = data.translate(None, _NUMERIC).split(b"\n")
+        return [self._form(shadow, line) for shadow, line in zip(shadows, lines, strict=True)]
+
+    def _form(self, shadow: bytes, line: bytes) -> Form | None:
+        try:
+            return self._known[shadow]
+        except KeyError:
+            if len(self._known) >= _MAX_FORMS:
+                self._known.clear()
+            form = self._known[shadow] = _look_at(line, self._names)
+            return form
+
+
+def _look_at(line: bytes, names: Names) -> Form | None:
+    """The form of `line` and all lines like it, if DuckDB reads them as exact.py does."""
+    # Escapes could hide a doubled key, and more brackets a depth that DuckDB does not take.
+    if b"\\" in line or b"\0" in line or line.count(b"[") + line.count(b"{") > MAX_DEPTH:
+        return None
+    try:
+        record = json.loads(line.decode(), object_pairs_hook=_unique, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict):
+        return None
+    columns: dict[str, str] = {}
+    num_unknown = 0
+    for key, value in record.items():
+        column = names.column(key)
+        # A key that means something only beside others, a dict that may be laid flat, and staging.py's own mark.
+        if not names.is_plain(key) or key.startswith("=") or (isinstance(value, dict) and column is None):
+            return None
+        if column is None:
+            num_unknown += 1
+        elif value is not None:
+            if column in columns.values() or not _is_plain(column, key, names.kinds[column], value):
+                return None
+            columns[key] = column
+    return Form(tuple(columns.items()), num_unknown, _event(set(columns.values())))
+
+
+def _is_plain(column: str, key: str, kind: str, value: Any) -> bool:
+    if column == "event":
+        return key == "event" and value == "train"
+    if isinstance(value, bool) != (kind == "BOOLEAN") or not isinstance(value, _PLAIN_KINDS.get(kind, ())):
+        return False
+    return not isinstance(value, list) or kind == "JSON" or all(type(item) in (int, float) for item in value)
+
+
+def _event(columns: set[str]) -> str | None:
+    """What a row is whose line does not say: as `exact.event_of` has it."""
+    if "event" in columns:
+        return None
+    if "eval_loss" in columns and "loss" not in columns:
+        return "eval"
+    return "train" if columns else "note"
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)

@@ -1,0 +1,234 @@
+"""Lines -> a staging table: parsed by DuckDB, counted, and only then ready to be copied into `logged`.
+
+The staging tables lie in a database in memory, so that several threads may fill them while the writer's transaction is
+elsewhere. A count that is not what the forms of the lines promise (a number that is none, a step that is no whole
+number) means that the lines are taken again, by halves, until the few that are odd are read one by one.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate, chain, count, repeat
+from typing import Any, NamedTuple
+
+import duckdb
+
+from dflash_tui.store.logged import Logged
+
+SCHEMA = "staging"
+_tables = count(1)
+# Line, step and epoch of a train row of rank 0 that has a step.
+TrainRow = tuple[int, int, float | None]
+_IS_TRAIN = "coalesce(named, said) = 'train' and coalesce(rank, 0) = 0"
+_HAS_STEP = f"{_IS_TRAIN} and step is not null"
+
+
+@dataclass(slots=True)
+class Pieces:
+    """Lines on their way into one staging table, in order: texts of whole lines that stand behind one another in a
+    source, and what their rows must come to. A source is a number that the caller gives to a file."""
+
+    sources: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    line_nos: list[int] = field(default_factory=list)
+    nums: list[int] = field(default_factory=list)
+    said: list[str | None] = field(default_factory=list)
+    are_raw: list[bool] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)
+    columns: set[str] = field(default_factory=set)
+    has_unknown: bool = False
+    cells: Counter[str] = field(default_factory=Counter)
+
+    def add(self, source: int, line_no: int, num_lines: int, text: str, said: str | None, *, is_raw: bool) -> None:
+        self.sources.append(source)
+        self.line_nos.append(line_no)
+        self.nums.append(num_lines)
+        self.texts.append(text)
+        self.said.append(said)
+        self.are_raw.append(is_raw)
+
+
+class SourceCount(NamedTuple):
+    """What a staging table holds of one source; the steps are those of its train rows of rank 0."""
+
+    num_rows: int
+    num_without_step: int
+    keys: set[str]
+    is_rising: bool
+    first_step: int | None
+    last_step: int | None
+    last_epoch: float | None
+
+
+class Staged(NamedTuple):
+    """A staging table, and the cells that some of its rows have."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+def stage(
+    db: duckdb.DuckDBPyConnection, kinds: dict[str, str], pieces: Pieces
+) -> tuple[Staged, dict[int, SourceCount]] | None:
+    """The table that holds `pieces`, and what it holds of each source; None when they are not what they looked like."""
+    table = f"{SCHEMA}.part_{next(_tables)}"
+    keys, columns = tuple(sorted(pieces.keys.items())), tuple(sorted(pieces.columns))
+    is_one = len(pieces.texts) == 1
+    statement = _statement(keys, columns, tuple(kinds.items()), has_unknown=pieces.has_unknown, is_one=is_one)
+    params = {"spec": statement.spec, **_lines(pieces)}
+    if pieces.has_unknown:
+        params["known"] = json.dumps(dict.fromkeys(pieces.keys))
+    try:
+        db.execute(f"create table {table} as {statement.sql}", params)
+    except (duckdb.InvalidInputException, duckdb.BinderException):
+        return None  # A number that is none fails the whole statement, and so do keys that differ in case only.
+    staged = Staged(table, statement.columns)
+    found = _count(db, staged)
+    total: Counter[str] = Counter()
+    for cells, _ in found.values():
+        total.update(cells)
+    if total != pieces.cells:
+        drop(db, [staged])
+        return None
+    return staged, {source: counted for source, (_, counted) in found.items()}
+
+
+def drop(db: duckdb.DuckDBPyConnection, parts: Sequence[Staged]) -> None:
+    for part in parts:
+        db.execute(f"drop table if exists {part.table}")
+
+
+# Text and attributes of the lines. A constant text is split in a third of the time that a column takes.
+_ONE = """select $sources[1] as source, $said[1] as said, $raw[1] as is_raw,
+  unnest(string_split($text, chr(10))) as line, unnest(range($line_nos[1], $line_nos[1] + $num)) as line_no"""
+_MANY = """select ($sources::int[])[piece] as source, ($said::varchar[])[piece] as said,
+  ($raw::boolean[])[piece] as is_raw, line, ($line_nos::bigint[])[piece] + i as line_no
+from (select unnest(string_split($text, chr(10))) as line, unnest($pieces::int[]) as piece, unnest(range($num)) as i)"""
+
+
+def _lines(pieces: Pieces) -> dict[str, Any]:
+    """What `_ONE` or `_MANY` takes."""
+    params: dict[str, Any] = {"sources": pieces.sources, "said": pieces.said, "raw": pieces.are_raw}
+    params |= {"text": "\n".join(pieces.texts), "num": sum(pieces.nums), "line_nos": pieces.line_nos}
+    if len(pieces.texts) > 1:
+        params["pieces"] = list(chain.from_iterable(repeat(at, num) for at, num in enumerate(pieces.nums, 1)))
+        # The line of a piece's first row, less how many rows stand before it.
+        begins = accumulate(pieces.nums, initial=0)
+        params["line_nos"] = [first - begin for first, begin in zip(pieces.line_nos, begins, strict=False)]
+    return params
+
+
+class _Statement(NamedTuple):
+    sql: str
+    spec: str
+    columns: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def _statement(
+    keys: tuple[tuple[str, str], ...],
+    columns: tuple[str, ...],
+    kinds: tuple[tuple[str, str], ...],
+    *,
+    has_unknown: bool,
+    is_one: bool,
+) -> _Statement:
+    """A SELECT of staged rows for lines with these keys (and rows of our own that fill these columns).
+
+    Only names of columns and keys of the log become part of the text, quoted; all else is bound.
+    """
+    kind_of = {**dict(kinds), "extra": "JSON"}
+    spec = {key: _read_as(kind_of[column]) for key, column in keys}
+    values: dict[str, list[str]] = {}
+    for key, column in keys:
+        values.setdefault(column, []).append(_value(kind_of[column], _field(key)))
+    for column in columns:
+        spec[f"={column}"] = kind_of[column]
+        values.setdefault(column, []).append(_field(f"={column}"))
+    rest = "nullif(json_merge_patch(case when is_raw then line end, $known), '{}')"
+    extra = ([rest] if has_unknown else []) + values.pop("extra", [])
+    named = values.pop("event", ["null::varchar"])
+    cells = [f'coalesce({", ".join(given)}) as "{column}"' for column, given in values.items()]
+    for column, kind in (("step", "bigint"), ("epoch", "double"), ("rank", "int")):
+        if column not in values:
+            cells.append(f"null::{kind} as {column}")
+    sql = f"""
+select source, line_no, said, coalesce({", ".join(named)}) as named, {", ".join(cells)},
+  coalesce({", ".join(extra) or "null"})::json as extra
+from (select source, line_no, said, is_raw, line, json_transform(line, $spec) as s from ({_ONE if is_one else _MANY}))
+"""  # noqa: S608
+    return _Statement(sql, json.dumps(spec or {"=": "DOUBLE"}), tuple(sorted(values)))
+
+
+def _field(key: str) -> str:
+    return 's."' + key.replace('"', '""') + '"'
+
+
+def _read_as(kind: str) -> str:
+    # DuckDB would round 2.7 to a BIGINT without a word.
+    return "DOUBLE" if kind in ("BIGINT", "INTEGER") else kind
+
+
+def _value(kind: str, cell: str) -> str:
+    if kind not in ("BIGINT", "INTEGER"):
+        return cell
+    limit = 2**53 if kind == "BIGINT" else 2**31
+    return f"case when {cell} = floor({cell}) and abs({cell}) < {limit} then {cell}::{kind} end"
+
+
+def _count(db: duckdb.DuckDBPyConnection, staged: Staged) -> dict[int, tuple[Counter[str], SourceCount]]:
+    """Of each source, the cells and unknown keys that are there, and what the rules of a resume ask."""
+    cells = "".join(f', count("{column}")' for column in staged.columns)
+    rows = db.execute(f"""
+select source, count(*), count(*) filter ({_IS_TRAIN} and step is null),
+  sum(len(json_keys(extra))), list(distinct json_keys(json_merge_patch('{{}}', extra))) filter (extra is not null),
+  count(named){cells}
+from {staged.table} group by source""").fetchall()  # noqa: S608
+    steps = {
+        source: values
+        for source, *values in db.execute(f"""
+select source, count(*) filter (step <= before and source = source_before), arg_min(step, place), arg_max(step, place),
+  (arg_max({{'epoch': epoch}}, place)).epoch
+from (select source, step, epoch, rowid as place, lag(step) over () as before, lag(source) over () as source_before
+  from {staged.table} where {_HAS_STEP}) group by source""").fetchall()  # noqa: S608
+    }
+    found = {}
+    for source, num_rows, num_without, num_unknown, unknown, num_named, *counts in rows:
+        there = Counter({column: n for column, n in zip(staged.columns, counts, strict=True) if n})
+        keys = {*there, *(key for keys in unknown or () for key in keys)}
+        there += Counter({"event": num_named, "extra": int(num_unknown or 0)})
+        back, *ends = steps.get(source, (0, None, None, None))
+        found[source] = (there, SourceCount(num_rows, num_without, keys, back == 0, *ends))
+    return found
+
+
+def train_rows(db: duckdb.DuckDBPyConnection, staged: Staged, source: int) -> list[TrainRow]:
+    """The train rows of a source, in order."""
+    sql = f"select line_no, step, epoch from {staged.table} where {_HAS_STEP} and source = $1 order by rowid"  # noqa: S608
+    return db.execute(sql, [source]).fetchall()
+
+
+class Place(NamedTuple):
+    """Where the rows of a source belong."""
+
+    source: int
+    run_id: str
+    generation: int
+    attempt: int
+
+
+def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, staged: Staged, places: Sequence[Place]) -> None:
+    """Append the rows of a staging table to `logged`."""
+    targets = logged.targets(staged.columns)
+    columns = "".join(f", {name}" for name, _ in targets)
+    values = "".join(f", {value}" for _, value in targets)
+    sources, runs, generations, attempts = (list(column) for column in zip(*places, strict=True))
+    db.execute(
+        f"insert into logged (run, attempt, generation, line_no, event{columns}, extra)"  # noqa: S608
+        f" select run, attempt, generation, line_no, coalesce(named, said){values}, extra from {staged.table} join"
+        " (select unnest($1::int[]) as source, unnest($2::varchar[]) as run, unnest($3::int[]) as generation,"
+        " unnest($4::int[]) as attempt) using (source)",
+        [sources, runs, generations, attempts],
+    )
