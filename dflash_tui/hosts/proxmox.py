@@ -66,7 +66,12 @@ class ProxmoxHost:
 
     async def start(self, argv: Sequence[str], *, is_brief: bool = False) -> Channel:
         words = self._pct("exec", str(self._vmid), "--keep-env", "0", "--", *portable(argv))
-        channel = StartedChannel(await self._node.start(words, is_brief=is_brief))
+        try:
+            channel = StartedChannel(await self._node.start(words, is_brief=is_brief))
+        except UnreachableError:
+            raise
+        except HostError as e:
+            raise await self._refusal(str(e)) from e
         try:
             async with asyncio.timeout(START_S):
                 await channel.begin()
@@ -200,6 +205,7 @@ _REFUSALS = {
     "not in the sudoers file": f"sudo on the node does not know this user; {_SUDO}",
     "not allowed to execute": f"sudo on the node does not allow pct; {_SUDO}",
     "sudo: not found": "there is no sudo on the node: log in as root",
+    f"cannot start {_PCT}": "there is no pct: is this a Proxmox host? Correct the address",
     f"{_PCT}: not found": "there is no pct: is this a Proxmox host? Correct the address",
     f"{_PCT}: No such file": "there is no pct: is this a Proxmox host? Correct the address",
 }

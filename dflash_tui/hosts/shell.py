@@ -31,8 +31,9 @@ SLOWEST_BYTES_PER_S = 50_000
 _LAST_WORDS_S = 2.0
 
 # Words: path, part, mode, size. The part is beside the path, so that the rename is one step; a link that is cut ends
-# stdin as an end of file does, so the size decides.
+# stdin as an end of file does, so the size decides, and nobody is left to hear an echo.
 WRITE = """
+trap '' HUP PIPE
 set -C
 umask 077
 [ -d "$1" ] && { echo "Is a directory" >&2; exit 1; }
@@ -43,6 +44,7 @@ chmod "$3" "$2" && { sync "$2" 2>/dev/null || :; } && mv -f "$2" "$1"
 """
 # Words: path, part, mode, sha256. For a part that somebody else has put there.
 ACCEPT = """
+trap '' HUP PIPE
 trap 'rm -f -- "$2"' EXIT
 [ -d "$1" ] && { echo "Is a directory" >&2; exit 1; }
 [ "$(sha256sum <"$2")" = "$4  -" ] || { echo "not all of it arrived" >&2; exit 1; }

@@ -37,10 +37,10 @@ class FaultProxy:
             yield proxy
         finally:
             server.close()
+            proxy.is_dark, proxy.delay_s = False, 0.0
             proxy.reset()
-            for task in proxy._tasks:
-                task.cancel()
-            await asyncio.gather(*proxy._tasks, return_exceptions=True)
+            if proxy._tasks:
+                await asyncio.wait(proxy._tasks)
 
     def reset(self) -> None:
         """Cut every connection that is open, both ends at once."""

@@ -21,7 +21,7 @@ from .sshd import SSHD, die_with_parent, free_port, make_key, missing_sshd, sshd
 NODE = "pve"
 STANDINS = Path(__file__).parent / "standins"
 PYTHON = str(Path(sys.executable).resolve())
-_PROGRAMS = {"pct": "pct.py", "pvesh": "pvesh.py", "lxc-info": "lxc_info.py"}
+_PROGRAMS = {"usr/sbin/pct": "pct.py", "usr/bin/pvesh": "pvesh.py", "usr/bin/lxc-info": "lxc_info.py"}
 _ROOT_FOLDERS = ("usr", "etc", "root", "tmp", "var/tmp", "home", "opt", "workspace")
 # One user a login shell, and what the others are for: `noisy` greets, `trusted` may use sudo, `plain` may not.
 USERS = {
@@ -61,7 +61,8 @@ class PveHost:
     def make(cls, folder: Path, *, binds: tuple[Path, ...] = (), settings: tuple[str, ...] = ()) -> Self:
         """A host without containers, not started yet; `binds` are read-only folders in every container."""
         places = (
-            "bin", "sbin", "etc/pve", "etc/sudoers.d", "home", "root", "lock", "lxc", "keys", f"pve/nodes/{NODE}/lxc"
+            "bin", "usr/bin", "usr/sbin", "etc/pve", "etc/sudoers.d", "home", "root", "lock", "lxc", "keys",
+            f"pve/nodes/{NODE}/lxc",
         )  # fmt: skip
         for name in places:
             (folder / name).mkdir(parents=True)
@@ -71,7 +72,7 @@ class PveHost:
             make_key(host.keys / name)
         host.trust(host.keys / "host.pub")
         for name, source in _PROGRAMS.items():
-            _write_program(folder / "sbin" / name, (STANDINS / source).read_text())
+            _write_program(folder / name, (STANDINS / source).read_text())
         shutil.copy(STANDINS / "container.py", folder / "bin")
         shutil.copy(host.keys / "client.pub", folder / "authorized_keys")
         (folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
@@ -106,7 +107,7 @@ class PveHost:
             lines.append(f"{name}:*:{uid}:{uid}::/home/{name}:{shell}")
         (self.folder / "etc/passwd").write_text("\n".join([*lines, ""]))
         sudoers = self.folder / "etc/sudoers.d/dflash"
-        sudoers.write_text("trusted ALL=(root) NOPASSWD: /usr/sbin/pct, /usr/sbin/pvesh, /usr/sbin/lxc-info\n")
+        sudoers.write_text("trusted ALL=(root) NOPASSWD: /usr/sbin/pct, /usr/bin/pvesh, /usr/bin/lxc-info\n")
         sudoers.chmod(0o440)
 
     def config_file(self, vmid: int, node: str = NODE) -> Path:

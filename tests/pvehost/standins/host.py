@@ -30,8 +30,8 @@ def lay_out(state):
         os.makedirs(place)
         mount("--rbind", source, place)
     mount("--bind", STATE + "/boot_id", "/proc/sys/kernel/random/boot_id")
-    mount("-t", "overlay", "-o", f"ro,lowerdir={STATE}/sbin:/usr/sbin", "overlay", "/usr/sbin")
-    mount("-t", "overlay", "-o", f"ro,lowerdir={STATE}/etc:/etc", "overlay", "/etc")
+    for place in ("/usr/bin", "/usr/sbin", "/etc"):
+        mount("-t", "overlay", "-o", f"ro,lowerdir={STATE}{place}:{place}", "overlay", place)
     for name, place in (("pve", "/etc/pve"), ("root", "/root"), ("home", "/home")):
         mount("--bind", STATE + "/" + name, place)
     mount("-t", "tmpfs", "-o", "mode=1777", "tmp", "/tmp")
