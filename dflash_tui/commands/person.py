@@ -22,8 +22,13 @@ def is_there() -> bool:
 
 
 class TerminalPerson:
+    """Asks one thing at a time, whoever wants to know."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
     async def trusts(self, key: HostKey) -> bool:
-        answer = await _ask(
+        answer = await self._ask(
             f"The host key of {visible(key.where)} is not known yet:\n  {key.kind} {key.fingerprint}\n"
             "Is that the one it has, by what you know of it? It is remembered. Type yes or no: "
         )
@@ -35,8 +40,12 @@ class TerminalPerson:
             await _ask(f"{wrong}Passphrase of {visible(key_file)} (empty: go on without it): ", is_secret=True) or None
         )
 
+    async def _ask(self, question: str, *, is_secret: bool = False) -> str:
+        async with self._turn:
+            return await _ask(question, is_secret=is_secret)
 
-async def _ask(question: str, *, is_secret: bool = False) -> str:
+
+async def _ask(question: str, *, is_secret: bool) -> str:
     """The line that is typed; "" at an end of file, or without a terminal after all."""
     loop = asyncio.get_running_loop()
     try:

@@ -133,6 +133,8 @@ def test_the_program_that_undoes_the_spelling_is_read_alike_by(shell: list[str],
     if not (found := shutil.which(shell[0])):
         pytest.skip(f"no {shell[0]} here")
     printed = portable(["printf", "%s\\0", *words])
-    done = subprocess.run([found, *shell[1:], *printed[1:]], capture_output=True, env={"LC_ALL": locale, "PATH": "/usr/bin:/bin"})
+    done = subprocess.run(
+        [found, *shell[1:], *printed[1:]], capture_output=True, env={"LC_ALL": locale, "PATH": "/usr/bin:/bin"}
+    )
     assert done.stdout == MARK + b"".join(os.fsencode(word) + b"\0" for word in words)
     assert done.stderr == MARK
