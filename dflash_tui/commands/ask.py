@@ -160,20 +160,27 @@ def panels() -> None:
 
 def ingest(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs on this machine.")],
-    run: Annotated[str | None, typer.Option(metavar="N", help="Run id and name; default: the file's stem.")] = None,
+    run: Annotated[
+        str | None, typer.Option(metavar="N", help="Run id and name, also of several parts; default: the file's stem.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--as", metavar="SHAPE", help="jsonl, text or trainer_state; default: as it looks.")
+    ] = None,
 ) -> None:
     """Take logs on this machine into the store; again, and only what is new is read."""
     from dflash_tui.bar import IngestBar
-    from dflash_tui.runs import given_run_id
     from dflash_tui.store.access import writer
+    from dflash_tui.store.shapes import SHAPES
+    from dflash_tui.store.sources import runs_of
+    from dflash_tui.text import did_you_mean
 
-    if run and len(files) > 1:
-        raise UsageError(f"--run {run} names one log, and there are {len(files)}: ingest them one by one")
-    jobs = [(file, given_run_id(run or file.stem)) for file in files]
+    if shape is not None and shape not in SHAPES:
+        raise UsageError(f"--as {shape}: {did_you_mean(shape, SHAPES)}")
+    jobs = runs_of(files, run)
     with writer(say, store_options()) as store:
         for file, run_id in jobs:
             with IngestBar(file.name) as bar:
-                summary = store.ingest(run_id, file, progress=bar.show)
+                summary = store.ingest(run_id, file, shape=shape, progress=bar.show)
             _tell_ingested(file, summary)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,15 +31,16 @@ from dflash_tui.store.base import (
     StoreOptions,
     no_progress,
 )
-from dflash_tui.store.copying import copy_log
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
+from dflash_tui.store.held import copy_log
 from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
 from dflash_tui.store.logged import read_logged
-from dflash_tui.store.mirror import Mirror, mirrored_runs
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
 from dflash_tui.store.panels import resolve_window, run_panels
 from dflash_tui.store.queries import RunningQuery
+from dflash_tui.store.sources import open_log
 from dflash_tui.store.staging import SCHEMA as STAGING
 from dflash_tui.store.transactions import interruptible, transaction
 from dflash_tui.text import visible
@@ -181,11 +183,15 @@ class Database:
                     f"{run_id} is a run of host {known[0].host}: its log is collected from there; choose another --run"
                 )
             tell(IngestProgress(0, 0, 0))
+            mirror = Mirror(run_id)
+            record = (mirror.read_record() if known else None) or RunRecord(run_id, run_id, "ingested")
             # A file that cannot be read leaves no run behind.
-            copy_log(file, Mirror(run_id))
-            if not known:
-                self.register_run(RunRecord(run_id, run_id, "ingested"))
-            return self.take_in(run_id, tell)
+            is_empty = mirror.generation(TRAIN_LOG) == 1 and not mirror.size(TRAIN_LOG)
+            with open_log(file, shape, None if is_empty else record.shape) as log:
+                if not known or log.shape != record.shape:
+                    self.register_run(replace(record, shape=log.shape))
+                copied = copy_log(log, mirror)
+            return copied.told(self.take_in(run_id, tell))
 
     def take_in(self, run_id: str, progress: Progress = no_progress) -> IngestSummary:
         """Take in what the run's mirror holds beyond the tables, in transactions of whole lines."""

@@ -1,4 +1,4 @@
-"""JSON objects -> rows of `records`, value by value: what plain.py does for plain lines, for all the others.
+"""JSON objects -> rows of `records`, value by value: what forms.py and DuckDB do for plain lines, for all the others.
 
 Nothing is guessed and nothing is lost: a value that does not fit its column stays in `extra` under its own key.
 """

@@ -1,6 +1,6 @@
 """The byte-exact local copy of what a run wrote: `mirrors/<run_id>/`, the truth that the database is made from.
 
-    run.json  events.jsonl  train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
+    run.json  events.jsonl  sources.json  train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
 
 A stream is a path in that folder that grows as the far file does. When the far file was rotated, truncated or
 rewritten, the copy is kept under its generation's number and a fresh one begins. The size of a copy is the offset to

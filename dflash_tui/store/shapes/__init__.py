@@ -7,7 +7,7 @@ read the same however it was cut. Names of keys and types of columns are not its
 from collections.abc import Callable
 
 from dflash_tui.store.lines import Parsed, parse
-from dflash_tui.store.shapes import text
+from dflash_tui.store.shapes import documents, jsonl, text
 
 LineReader = Callable[[bytes], Parsed]
 
@@ -19,3 +19,14 @@ SHAPES = tuple(_READERS)
 def line_reader(name: str) -> LineReader:
     """What reads one line of a log of this shape. KeyError for a name that is none of `SHAPES`."""
     return _READERS[name]
+
+
+def detect(head: bytes) -> str:
+    """The shape of a log that begins so. One that says nothing yet is taken for an output: whatever comes is read."""
+    if documents.is_document(head):
+        return "trainer_state"
+    lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip(b"\0 \t\r")]
+    if not lines:
+        return "jsonl"
+    is_jsonl = jsonl.is_object(lines[0]) or 2 * sum(map(jsonl.is_object, lines)) >= len(lines)
+    return "jsonl" if is_jsonl else "text"

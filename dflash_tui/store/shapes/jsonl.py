@@ -1,16 +1,8 @@
-"""JSON lines: every line is a record, or it is told why not. `lines.parse` reads them; what stands here tells them.
-
-Whole JSON documents (`trainer_state.json`) are laid out as such lines before they reach a mirror: documents.py.
-"""
+"""How JSON lines are told from other logs. `lines.parse` reads a line of them."""
 
 import re
 
 _RECORD = re.compile(rb'[\s\0]*\{\s*["}]')
-
-
-def share(lines: list[bytes]) -> float:
-    """How many of these lines begin as a JSON object does, from 0 to 1."""
-    return sum(map(is_object, lines)) / max(1, len(lines))
 
 
 def is_object(line: bytes) -> bool:
