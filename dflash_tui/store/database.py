@@ -38,7 +38,9 @@ from dflash_tui.store.intake import Intake
 from dflash_tui.store.keys import Names
 from dflash_tui.store.logged import read_logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
-from dflash_tui.store.panels import resolve_window, run_panels
+from dflash_tui.store.panel_cache import Answers
+from dflash_tui.store.panel_windows import resolve_window
+from dflash_tui.store.panels import run_panels
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.sources import open_log
 from dflash_tui.store.staging import SCHEMA as STAGING
@@ -60,6 +62,7 @@ class Database:
         self._writing = threading.Lock()
         self._opening = threading.Lock()
         self._running: WeakSet[RunningQuery] = WeakSet()
+        self._answers = Answers()
         self._is_closed = False
         self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
         try:
@@ -71,6 +74,7 @@ class Database:
                 self._db.execute(f"attach ':memory:' as {STAGING}")
             logged = read_logged(self._db)
             self._intake = Intake(self._write_db, Names(logged.kinds, self._options.aliases), logged)
+            self._intake.on_forgotten = self._answers.forget
         except BaseException:
             self._db.close()
             raise
@@ -136,7 +140,7 @@ class Database:
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         with self._reading() as db:
-            return run_panels(db, run_id, names, window, buckets, self._options.length_edges)
+            return run_panels(db, run_id, names, window, buckets, self._options.length_edges, answers=self._answers)
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         with self._reading() as db:

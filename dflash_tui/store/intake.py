@@ -4,7 +4,7 @@ The only place that writes `logged`. Its caller makes sure that there is one at 
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -114,6 +114,8 @@ class Intake:
         self._logged = logged
         self._reader = RowReader(names, logged)
         self._standings: dict[str, _Standing] = {}
+        self.on_forgotten: Callable[[str], None] = lambda run_id: None
+        """Told of a run whose rows were taken out to be read anew, once that is committed."""
 
     def take_in(self, run_ids: Sequence[str], progress: Progress) -> dict[str, IngestSummary]:
         """All that the mirrors of these runs hold beyond the tables, in transactions of whole lines that all of them
@@ -172,6 +174,7 @@ class Intake:
         with transaction(self._db):
             for table in ("logged", "rejects", "attempts", "keys", "cursors"):
                 self._db.execute(f"delete from {table} where run = $1", [run.run_id])  # noqa: S608 - names of our own
+        self.on_forgotten(run.run_id)
         return True
 
     def _batches(self, sources: list[_Source]) -> Generator[Batch]:

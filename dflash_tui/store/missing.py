@@ -3,7 +3,7 @@
 A panel that says nothing hides a wrong key and a swapped variable alike; so each of these reads differently.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -21,27 +21,27 @@ _NUM_KEYS_NAMED = 40
 class Scope:
     """The rows that a panel looks at: those of `window`, and their steps `first` to `last` as the panel's parameters.
 
-    Both are null where the panel wants all rows, with a step or without.
+    Both are null where the panel wants all rows, with a step or without; then `rows` is asked only if it must be.
     """
 
     window: Window
-    rows: ResolvedWindow
+    rows: Callable[[], ResolvedWindow]
     is_everything: bool
 
     @property
     def first(self) -> int | None:
-        return None if self.is_everything else self.rows.first
+        return None if self.is_everything else self.rows().first
 
     @property
     def last(self) -> int | None:
-        return None if self.is_everything else self.rows.last
+        return None if self.is_everything else self.rows().last
 
 
-def never_logged(panel: Panel, keys: Collection[str], whole: ResolvedWindow) -> str | None:
+def never_logged(panel: Panel, keys: Collection[str], has_steps: Callable[[], bool]) -> str | None:
     """What the run has not logged so far of what the panel cannot do without; None if all is there."""
     if not keys:
         return "nothing has been logged yet"
-    if whole.n == 0 and _reads_steps(panel):
+    if _reads_steps(panel) and not has_steps():
         return "no step has been logged yet"
     for need in panel.requires:
         if not any(key in keys for key in need.keys):
@@ -49,23 +49,23 @@ def never_logged(panel: Panel, keys: Collection[str], whole: ResolvedWindow) -> 
     return None
 
 
-def no_rows(panel: Panel, scope: Scope, whole: ResolvedWindow) -> str | None:
+def no_rows(panel: Panel, scope: Scope, whole: Callable[[], ResolvedWindow]) -> str | None:
     """That no row with a step lies in the panel's window, and what steps there are; None if one does."""
-    if not _reads_steps(panel):
+    if scope.is_everything or not _reads_steps(panel):
         return None
-    if scope.rows.n == 0:
-        steps = (
-            "none of its rows has a step" if whole.first is None else f"it has steps {whole.first:,}..{whole.last:,}"
-        )
+    rows = scope.rows()
+    if rows.n == 0:
+        first, last = whole().first, whole().last
+        steps = "none of its rows has a step" if first is None else f"it has steps {first:,}..{last:,}"
         return f"no rows in {scope.window} of this run: {steps}"
-    if scope.rows.first is None and not scope.is_everything:
-        return f"none of the {scope.rows.n:,} rows ({scope.window}) has a step"
+    if rows.first is None:
+        return f"none of the {rows.n:,} rows ({scope.window}) has a step"
     return None
 
 
 def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel, scope: Scope) -> str:
     """Why the panel's SELECT gave nothing although rows and keys are there."""
-    num_rows = scope.rows.n
+    num_rows = scope.rows().n
     for need in panel.requires:
         counts = [_count(cursor, run_id, need.relation, key, scope) for key in need.keys]
         num_rows = counts[0].rows
@@ -110,5 +110,5 @@ def _count(
     finite = f"count_if(isfinite({value}))" if kind and kind[0][0] == "DOUBLE" else f"count({value})"
     sql = f"""
 select count(*), count({value}), {finite} from {relation}
-where run = $run and coalesce(step between $first and $last, $first is null)"""  # noqa: S608
+where run = $run and (step between $first and $last or $first is null)"""  # noqa: S608
     return _Count(*cursor.execute(sql, params).fetchall()[0])

@@ -13,6 +13,9 @@ the keys, one `-- key: value` a line, all optional and none other than these:
     requires   log keys without which there is nothing to show, separated by commas; `a | b`: one of them will do.
                `evals.key` is looked for in the evaluations, any other among the train rows
     window     run: all rows, always, save under A..B; last N, or A..B: unless another is asked for
+    cache      what of the answer may be kept until the next report. run: all of it, while the run has no new row; the
+               SELECTs then ask for nothing but this run. buckets: that, and the rows of closed buckets when it has
+               some; each row is then made of one `step // $width` alone, `step` is in it, and they come in its order
 
 What the SELECTs may name is in panels.py. Nothing here knows SQL beyond its comments, or opens a database.
 """
@@ -74,6 +77,7 @@ class Panel:
     better: Literal["lower", "higher"] | None = None
     requires: tuple[Requirement, ...] = ()
     window: Window | None = None
+    cache: Literal["run", "buckets"] | None = None
     broken: str | None = None
 
     def columns(self) -> list[tuple[str, str]]:
@@ -234,4 +238,5 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "better": _one_of("lower", "higher"),
     "requires": _read_requires,
     "window": _read_window,
+    "cache": _one_of("run", "buckets"),
 }

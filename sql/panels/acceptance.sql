@@ -10,10 +10,11 @@
 -- better: higher
 -- requires: evals.tau_linear_macro
 -- window: run
+-- cache: run
 with figures as (
   select tau_linear_macro as tau, lookup_tau_macro as lookup, lossless,
     generation * 1_000_000_000_000 + line_no as place
-  from evals where run = $run and coalesce(step between $first and $last, $first is null)
+  from evals where run = $run and (step between $first and $last or $first is null)
 )
 select concat_ws(' · ', format('tau {:.4g}', arg_max(tau, place) filter (isfinite(tau))),
   format('lookup {:.4g}', arg_max(lookup, place) filter (isfinite(lookup))),
@@ -26,7 +27,7 @@ with seen as (
     if(isfinite(lossless), lossless, null) as lossless,
     row_number() over (order by generation, line_no) - 1 as nth, count(*) over () as num_evals
   from evals
-  where run = $run and coalesce(step between $first and $last, $first is null) and tau_linear_macro is not null
+  where run = $run and (step between $first and $last or $first is null) and tau_linear_macro is not null
 )
 select min(step) as step, avg(tau) as tau_linear_macro, min(tau) as min, max(tau) as max,
   avg(lookup) as lookup_tau_macro, min(lossless) as lossless, count(*) as n, count(*) - count(tau) as nonfinite

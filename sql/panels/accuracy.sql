@@ -6,6 +6,7 @@
 -- units: step, -, -, -, rows, rows
 -- better: higher
 -- requires: accuracy
+-- cache: buckets
 with recent as (
   select accuracy as x from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)

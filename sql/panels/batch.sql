@@ -6,6 +6,7 @@
 -- order: 90
 -- units: step, sequences, sequences, sequences, tokens, tokens, tokens, rows, rows
 -- requires: avg_batch_size | avg_seq_len
+-- cache: buckets
 with recent as (
   select if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l
   from steps where run = $run and step between $first and $last and step >= $recent

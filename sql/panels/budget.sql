@@ -6,10 +6,11 @@
 -- order: 3
 -- units: -, -, -, -
 -- window: run
+-- cache: run
 with seen as not materialized (
   select step, epoch, "time", attempt, generation * 1_000_000_000_000 + line_no as place, tokens,
     avg_batch_size * avg_seq_len as product, tok_per_sec
-  from steps where run = $run and coalesce(step between $first and $last, $first is null)
+  from steps where run = $run and (step between $first and $last or $first is null)
 ),
 whole as (
   select max(step) as last_step, max(epoch) filter (isfinite(epoch)) as epoch,

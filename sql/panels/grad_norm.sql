@@ -8,6 +8,7 @@
 -- scale: log
 -- units: step, -, -, -, -, -, rows, rows
 -- requires: grad_norm
+-- cache: buckets
 with recent as (
   select if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
   from steps where run = $run and step between $first and $last and step >= $recent

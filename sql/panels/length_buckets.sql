@@ -7,6 +7,7 @@
 -- units: -, -, slots, rows, -
 -- better: higher
 -- requires: avg_seq_len, accuracy | ddtree_streak8
+-- cache: run
 with recent as (
   select avg_seq_len, accuracy, ddtree_streak8,
     case when not coalesce(isfinite(avg_seq_len), false) then null when avg_seq_len < $length_edges[1] then 'short'

@@ -9,6 +9,7 @@
 -- units: step, nats, nats, nats, nats, nats, rows, rows
 -- better: lower
 -- requires: loss
+-- cache: buckets
 with recent as (
   select if(isfinite(loss), loss, null) as y
   from steps where run = $run and step between $first and $last and step >= $recent

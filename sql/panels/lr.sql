@@ -6,6 +6,7 @@
 -- order: 60
 -- units: step, -, -, -, rows, rows
 -- requires: lr
+-- cache: buckets
 select format('now {:.4g}', lr) from steps
 where run = $run and step between $first and $last and step >= $recent and isfinite(lr)
 order by generation desc, line_no desc limit 1;

@@ -5,6 +5,7 @@
 -- order: 70
 -- units: step, -, -, -, rows, rows
 -- requires: noise_std
+-- cache: buckets
 select format('now {:.4g}', noise_std) from steps
 where run = $run and step between $first and $last and step >= $recent and isfinite(noise_std)
 order by generation desc, line_no desc limit 1;

@@ -6,6 +6,7 @@
 -- units: step, -, -, -, rows, rows
 -- better: higher
 -- requires: padding_eff
+-- cache: buckets
 with recent as (
   select padding_eff as x from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)

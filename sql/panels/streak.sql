@@ -8,6 +8,7 @@
 -- units: step, slots, slots, slots, rows, rows
 -- better: higher
 -- requires: ddtree_streak8
+-- cache: buckets
 with recent as (
   select ddtree_streak8 as x from steps where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)

@@ -10,6 +10,7 @@
 -- units: step, tok/s, tok/s, tok/s, rows, rows
 -- better: higher
 -- requires: tok_per_sec
+-- cache: buckets
 with recent as (
   select if(isfinite(tok_per_sec), tok_per_sec, null) as y
   from steps where run = $run and step between $first and $last and step >= $recent

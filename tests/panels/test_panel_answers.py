@@ -71,6 +71,14 @@ def test_every_panel_answers_on_a_full_an_empty_and_a_bare_log(
         assert bare.why is not None and bare.why.endswith("was never logged; this log has colour, step")
 
 
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_panel_passes_the_guard_of_a_persons_own(store: Database, troubled_log: Path, name: str) -> None:
+    store.ingest("run", troubled_log)
+    ours = one(store, name)
+    write(name, (paths.bundled("sql") / "panels" / f"{name}.sql").read_text())
+    assert one(store, name) == ours
+
+
 def test_panels_come_in_their_order_and_by_name(store: Database, troubled_log: Path) -> None:
     store.ingest("run", troubled_log)
     found = list(ask(store))

@@ -1,0 +1,77 @@
+"""A window laid over the rows of a run: how many rows, which steps, and into how wide buckets they are cut."""
+
+from typing import NamedTuple
+
+import duckdb
+
+from dflash_tui.runs import Window
+from dflash_tui.store.base import ResolvedWindow
+
+_WHOLE = "select count(*), min(step), max(step) from steps where run = $run"
+_BETWEEN = "select count(*), min(step), max(step) from steps where run = $run and step between $first and $last"
+_SINCE = """
+select count(*), min(step), max(step) from steps
+where run = $run and generation = $generation and line_no >= $line_no"""
+_NEWEST = """
+select count(*), min(step), max(step) from (
+  select step from steps
+  where run = $run and (step between $first and $last or $first is null)
+    and ($generation is null or generation = $generation and line_no >= $line_no)
+  order by generation desc, line_no desc limit $n)
+"""
+
+
+class Rows(NamedTuple):
+    """Rows of `steps`: how many, and their lowest and highest step."""
+
+    n: int
+    first: int | None
+    last: int | None
+
+
+def resolve_window(cursor: duckdb.DuckDBPyConnection, run_id: str, window: Window) -> ResolvedWindow:
+    """`window` laid over the rows of a run: how many there are in it, and its first and last step.
+
+    Rows without a step count in the whole run and in the last N. A range without rows keeps the limits asked for.
+    """
+    if window.n is not None:
+        n, first, last = newest(cursor, run_id, None, None, window.n)
+    elif window.kind == "range":
+        bounds = {"first": window.first, "last": window.last}
+        [(n, first, last)] = cursor.execute(_BETWEEN, {"run": run_id, **bounds}).fetchall()
+    else:
+        [(n, first, last)] = cursor.execute(_WHOLE, {"run": run_id}).fetchall()
+    if n == 0:
+        first, last = window.first, window.last
+    return ResolvedWindow(window.kind, n, first, last)
+
+
+def newest(cursor: duckdb.DuckDBPyConnection, run_id: str, first: int | None, last: int | None, n: int) -> Rows:
+    """The newest `n` rows from step `first` to `last`, both included; of all rows when these are null.
+
+    Mostly they stand among the last 2n lines of the log: looking there first takes 2 ms of a million rows, not 30.
+    """
+    params = {"run": run_id, "first": first, "last": last, "n": n}
+    ends = cursor.execute("select generation, line_no from cursors where run = $run", {"run": run_id}).fetchall()
+    for generation, line_no in [*ends, (None, None)]:
+        near = {"generation": generation, "line_no": None if line_no is None else line_no - 2 * n}
+        [found] = cursor.execute(_NEWEST, {**params, **near}).fetchall()
+        if found[0] == n:
+            break
+    return Rows(*found)
+
+
+def rows_since(cursor: duckdb.DuckDBPyConnection, run_id: str, generation: int | None, line_no: int) -> Rows:
+    """The rows from line `line_no` of a generation on."""
+    params = {"run": run_id, "generation": generation, "line_no": line_no}
+    [found] = cursor.execute(_SINCE, params).fetchall()
+    return Rows(*found)
+
+
+def bucket_width(rows: ResolvedWindow, buckets: int) -> int:
+    """The narrowest of 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 18, 22... steps that needs `buckets` buckets at most."""
+    first, last = rows.first, rows.last
+    width = 1
+    while first is not None and last is not None and last // width - first // width >= buckets:
+        width = max(width + 1, width * 5 // 4)
+    return width
