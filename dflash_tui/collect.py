@@ -7,7 +7,7 @@ sentence on since when it is silent. Which runs are live, and on which hosts, is
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -164,40 +164,51 @@ class HostCollector:
         for run_id, what in heard.items():
             if isinstance(what, Heard) and what.has_more and run_id in self._due:
                 self._due[run_id] = 0.0
-            try:
-                has_changed = await in_thread(partial(self._take, run_id, what))
-            except DflashError as e:
-                # One run's trouble is no other's. If the store itself fails, this fails as well, and all wait.
-                has_changed = await in_thread(partial(self._note_trouble, run_id, str(e)))
-            if has_changed:
-                self._advanced(run_id)
+        for run_id in await in_thread(partial(self._take, heard)):
+            self._advanced(run_id)
 
     def _interval_s(self, run_id: str) -> float:
         if self._focus is None:
             return VISIBLE_S
         return FOCUSED_S if run_id == self._focus else HIDDEN_S
 
-    def _take(self, run_id: str, what: Heard | HostError) -> bool:
-        """Bytes into the mirror, lines into the tables, a new state into the events. Whether anything changed."""
-        if isinstance(what, HostError):
-            return self._note_trouble(run_id, str(what))
-        mirror, has_grown = Mirror(run_id), False
+    def _take(self, heard: Mapping[str, Heard | HostError]) -> list[str]:
+        """Bytes into the mirrors, lines into the tables, new states into the events. The runs that changed."""
+        # One run's trouble is no other's. If the store itself fails, noting it fails as well, and all wait.
+        troubles = {run_id: str(what) for run_id, what in heard.items() if isinstance(what, HostError)}
+        answers = {run_id: what for run_id, what in heard.items() if isinstance(what, Heard)}
+        grown = []
+        for run_id, what in answers.items():
+            try:
+                if _mirror(run_id, what):
+                    grown.append(run_id)
+            except DflashError as e:
+                troubles[run_id] = str(e)
+        troubles |= self._take_in(grown)
+        fine = [run_id for run_id in answers if run_id not in troubles]
+        self._hear(fine)
+        changed = [run_id for run_id in fine if self._note_state(run_id, answers[run_id]) or run_id in grown]
+        return changed + [run_id for run_id, words in troubles.items() if self._note_trouble(run_id, words)]
+
+    def _take_in(self, run_ids: list[str]) -> dict[str, str]:
+        """What these runs' mirrors hold beyond the tables, at once. By run, why one was not."""
         try:
-            for chunk in what.chunks:
-                if chunk.reset:
-                    mirror.start_generation(chunk.stream, chunk.reset)
-                if chunk.data:
-                    mirror.append(chunk.stream, chunk.data, chunk.cursor)
-                    has_grown = True
-        except OSError as e:
-            raise DflashError(f"{mirror.folder}: cannot be written ({e.strerror}): make room, nothing is lost") from e
-        if has_grown:
-            self._database.take_in(run_id)
-        self._hear(run_id)
+            self._database.take_in_all(run_ids)
+        except DflashError:
+            troubles = {}
+            for run_id in run_ids:
+                try:
+                    self._database.take_in(run_id)
+                except DflashError as e:
+                    troubles[run_id] = str(e)
+            return troubles
+        return {}
+
+    def _note_state(self, run_id: str, what: Heard) -> bool:
         # An end is noted when the log is complete: who waits for the end finds every step.
         if (what.status.state.is_over and what.has_more) or self._is_still_starting(run_id, what.status):
-            return has_grown
-        return self._note(run_id, _seen(what.status), state_event(what.status)) or has_grown
+            return False
+        return self._note(run_id, _seen(what.status), state_event(what.status))
 
     def _is_still_starting(self, run_id: str, status: RunStatus) -> bool:
         """Whether the host knows less than we: an attempt that was asked for and is not there yet.
@@ -214,11 +225,12 @@ class HostCollector:
     def _note_trouble(self, run_id: str, words: str) -> bool:
         return self._note(run_id, ("trouble", words), RunEvent(time.time(), "note", text=words))
 
-    def _hear(self, run_id: str) -> None:
+    def _hear(self, run_ids: list[str]) -> None:
         now = time.time()
-        if now - self._contact.get(run_id, 0.0) >= CONTACT_EVERY_S:
-            self._contact[run_id] = now
-            self._database.contact(run_id, now)
+        heard = [run_id for run_id in run_ids if now - self._contact.get(run_id, 0.0) >= CONTACT_EVERY_S]
+        if heard:
+            self._contact |= dict.fromkeys(heard, now)
+            self._database.contact(heard, now)
 
     def _note(self, run_id: str, seen: Seen, event: RunEvent) -> bool:
         if self._seen.get(run_id) == seen:
@@ -234,6 +246,21 @@ async def _wait(event: asyncio.Event, seconds: float | None) -> None:
         async with asyncio.timeout(seconds):
             await event.wait()
     event.clear()
+
+
+def _mirror(run_id: str, what: Heard) -> bool:
+    """Whether the run's mirror grew."""
+    mirror, has_grown = Mirror(run_id), False
+    try:
+        for chunk in what.chunks:
+            if chunk.reset:
+                mirror.start_generation(chunk.stream, chunk.reset)
+            if chunk.data:
+                mirror.append(chunk.stream, chunk.data, chunk.cursor)
+                has_grown = True
+    except OSError as e:
+        raise DflashError(f"{mirror.folder}: cannot be written ({e.strerror}): make room, nothing is lost") from e
+    return has_grown
 
 
 def _cursors(run_id: str) -> dict[str, Cursor]:

@@ -169,10 +169,10 @@ class Database:
             Mirror(run_id).append_event(event)
             ledger.put_event(db, run_id, event)
 
-    def contact(self, run_id: str, time: float) -> None:
-        """The run's host answered at `time` (unix seconds)."""
+    def contact(self, run_ids: Sequence[str], time: float) -> None:
+        """The host of these runs answered at `time` (unix seconds)."""
         with self._transaction() as db:
-            db.execute("update runs set contact = $2 where run = $1", [run_id, time])
+            db.execute("update runs set contact = $2 where list_contains($1::varchar[], run)", [run_ids, time])
 
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
@@ -205,7 +205,8 @@ class Database:
         """As `take_in`, of several runs in the same transactions: what a sweep of a host brought."""
         with self._writing, self._told():
             for run_id in run_ids:
-                self._need(self._write_db, run_id)
+                if not self._intake.remembers(run_id):
+                    self._need(self._write_db, run_id)
             return self._intake.take_in(run_ids, progress)
 
     def stale_runs(self) -> list[str]:

@@ -139,6 +139,10 @@ class Intake:
         self._standings.update((run.run_id, run) for run in runs)
         return {run.run_id: _summary(run, tallies[run.run_id]) for run in runs}
 
+    def remembers(self, run_id: str) -> bool:
+        """Whether the run was taken in before, and so is in the tables."""
+        return run_id in self._standings
+
     def reload(self, run_id: str) -> None:
         """What is known of a run has changed: look again when it is taken in next."""
         self._standings.pop(run_id, None)
@@ -301,11 +305,12 @@ def _cursors(runs: list[_Standing]) -> list[list[Any]]:
 def _sources(run: _Standing) -> Iterator[_Source]:
     """What the run's mirror holds beyond the tables, the oldest first."""
     mirror = Mirror(run.run_id)
-    newest = mirror.generation(TRAIN_LOG)
+    older = dict(mirror.older(TRAIN_LOG))
+    newest = 1 + max(older, default=0)
     for generation in range(run.generation, newest + 1):
-        path = mirror.path(TRAIN_LOG, generation)
+        path = older.get(generation, mirror.path(TRAIN_LOG))
         byte_offset, line_no = (run.byte_offset, run.line_no) if generation == run.generation else (0, 1)
-        size = mirror.size(TRAIN_LOG, generation)
+        size = path.stat().st_size if path.exists() else 0
         if size > byte_offset:
             yield _Source(run, generation, path, byte_offset, line_no, size, is_closed=generation < newest)
 

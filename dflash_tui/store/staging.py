@@ -63,10 +63,11 @@ class SourceCount(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A staging table, and the cells that some of its rows have."""
+    """A staging table, the cells that some of its rows have, and whether some have keys that we do not know."""
 
     table: str
     columns: tuple[str, ...]
+    has_extra: bool
 
 
 def stage(
@@ -84,7 +85,7 @@ def stage(
         db.execute(f"create table {table} as {statement.sql}", params)
     except (duckdb.InvalidInputException, duckdb.BinderException):
         return None  # A number that is none fails the whole statement, and so do keys that differ in case only.
-    staged = Staged(table, statement.columns)
+    staged = Staged(table, statement.columns, pieces.has_unknown or "extra" in pieces.columns)
     found = _count(db, staged)
     total: Counter[str] = Counter()
     for cells, _ in found.values():
@@ -181,10 +182,11 @@ def _value(kind: str, cell: str) -> str:
 def _count(db: duckdb.DuckDBPyConnection, staged: Staged) -> dict[int, tuple[Counter[str], SourceCount]]:
     """Of each source, the cells and unknown keys that are there, and what the rules of a resume ask."""
     cells = "".join(f', count("{column}")' for column in staged.columns)
+    # Even of a single row each of these costs a millisecond to plan.
+    unknown_keys = "list(distinct json_keys(json_merge_patch('{}', extra))) filter (extra is not null)"
+    extra = f"sum(len(json_keys(extra))), {unknown_keys}" if staged.has_extra else "0, null"
     rows = db.execute(f"""
-select source, count(*), count(*) filter ({_IS_TRAIN} and step is null),
-  sum(len(json_keys(extra))), list(distinct json_keys(json_merge_patch('{{}}', extra))) filter (extra is not null),
-  count(named){cells}
+select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), {extra}, count(named){cells}
 from {staged.table} group by source""").fetchall()  # noqa: S608
     steps = {
         source: values
