@@ -8,11 +8,11 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
@@ -133,8 +133,6 @@ def _unpacked(file: Path, packed: IO[bytes], notes: list[str]) -> IO[bytes]:
         raise UsageError(
             f"{file}: unpacks to more than {_MAX_RATIO} times its size, which logs do not; unpack it first if it is one"
         ) from None
-    except zlib.error:
-        is_whole = False
     size = unpacked.tell()
     if not is_whole and not size:
         unpacked.close()
@@ -155,7 +153,12 @@ def _unpack(packed: IO[bytes], sink: IO[bytes]) -> bool:
     is_whole = False
     while block := packed.read(_PACKED_BYTES):
         while block:
-            data = stream.decompress(block, _BLOCK_BYTES)
+            before = stream.copy()
+            try:
+                data = stream.decompress(block, _BLOCK_BYTES)
+            except zlib.error:
+                sink.write(_before_damage(before, block))
+                return False
             if sink.tell() + len(data) > max(_FREE_BYTES, _MAX_RATIO * packed.tell()):
                 raise _UnlikelyError
             sink.write(data)
@@ -165,6 +168,15 @@ def _unpack(packed: IO[bytes], sink: IO[bytes]) -> bool:
                 block = stream.unused_data.lstrip(b"\0")
                 stream = zlib.decompressobj(31)
     return is_whole
+
+
+def _before_damage(stream: Any, block: bytes) -> bytes:
+    """What a block still gives before the place where it cannot be unpacked."""
+    data = b""
+    with suppress(zlib.error):
+        for at in range(0, len(block), 64):
+            data += stream.decompress(block[at : at + 64], _BLOCK_BYTES)
+    return data
 
 
 def _laid_out(file: Path, document: IO[bytes]) -> IO[bytes]:
