@@ -86,10 +86,12 @@ def copy_log(log: Log, mirror: Mirror) -> Copied:
                 _begin_generation(mirror, sources, "truncated" if log.size < _size(mirror, before) else "rewritten")
         source = Source(path, [])
         sources.append(source)
-    for other in sources:
-        if other is not source and other.path == path:
-            other.path = ""
-    source.path = path
+    # What is only the beginning of a source may be that of another log as well: it takes no name away.
+    if held == _size(mirror, source):
+        for other in sources:
+            if other is not source and other.path == path:
+                other.path = ""
+        source.path = path
     if held < log.size:
         held = _open_extent(log, mirror, sources, source, held)
     _write(mirror, sources)

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dflash_tui import paths
@@ -256,7 +256,8 @@ readings = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
+@example(sizes=[1, 1], readings=[(1, 1, 0, False, False), (0, 0, 1, False, False)])
 @given(sizes=parts, readings=readings)
 def test_whatever_part_is_read_again_every_line_is_there_once(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], readings: list[tuple[int, int, int, bool, bool]]
