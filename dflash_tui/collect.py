@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeVar
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import DflashError, HostError
+from dflash_tui.errors import AuthFailedError, DflashError, HostError, HostKeyError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import Heard, sweep
@@ -28,6 +28,8 @@ FOCUSED_S = 0.25
 VISIBLE_S = 2.0
 HIDDEN_S = 10.0
 BACKOFF_MAX_S = 60.0
+# A host that does not let us in has said so; knocking on would only have us banned there. A person can hurry it.
+REFUSED_S = 600.0
 # The time of last contact is shown in seconds; writing it more often than this would only grow the database's log.
 CONTACT_EVERY_S = 5.0
 # How long a launch whose answer was lost may take to show on its host.
@@ -138,7 +140,8 @@ class HostCollector:
 
     async def _back_off(self, tries: int, error: DflashError) -> None:
         # Full jitter: fifty sessions that lost one host must not come back in step.
-        wait_s = random.uniform(0.5, 1.0) * min(BACKOFF_MAX_S, 2.0 ** (tries - 1))
+        is_refused = isinstance(error, (AuthFailedError, HostKeyError))
+        wait_s = random.uniform(0.5, 1.0) * (REFUSED_S if is_refused else min(BACKOFF_MAX_S, 2.0 ** (tries - 1)))
         since = self.silence.since if self.silence else time.monotonic()
         self.silence = Silence(since, time.monotonic() + wait_s, str(error))
         self._advanced(None)

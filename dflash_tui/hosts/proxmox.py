@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dflash_tui.config import LOCAL, HostSpec
 from dflash_tui.errors import HostError, LinkLostError, TimedOutError, UnreachableError
@@ -109,6 +110,13 @@ class ProxmoxHost:
         ids = {one.vmid for one in here}
         return here + [one for one in read_cluster(known) if one.vmid not in ids]
 
+    async def container(self) -> Container:
+        """This one, with the status "frozen" where it is; UnreachableError if it is not on its node."""
+        found = next((one for one in await self.containers() if one.vmid == self._vmid and one.node is None), None)
+        if found is None:
+            raise UnreachableError(f"{self.name}: {await self._absence()}")
+        return replace(found, status="frozen") if found.status == "running" and await self._is_frozen() else found
+
     def _pct(self, *words: str) -> list[str]:
         return [*self._root, _PCT, *words]
 
@@ -183,14 +191,17 @@ class ProxmoxHost:
 
     async def _silence(self) -> UnreachableError:
         """Why pct answers nothing."""
-        state = await self._ask_quietly([*self._root, _LXC_INFO, "-n", str(self._vmid), "-s", "-H"])
         lock = await self._lock()
-        why = "it is frozen" if b"FROZEN" in state.upper() else "it may be frozen, or its node overloaded"
+        why = "it is frozen" if await self._is_frozen() else "it may be frozen, or its node overloaded"
         busy = f" (locked: {lock})" if lock else ""
         return UnreachableError(
             f"{self.name}: {self._where} gives no answer within {START_S:g} s; {why}{busy}:"
             " what runs there is not lost and goes on after it thaws, as after a backup"
         )
+
+    async def _is_frozen(self) -> bool:
+        state = await self._ask_quietly([*self._root, _LXC_INFO, "-n", str(self._vmid), "-s", "-H"])
+        return b"FROZEN" in state.upper()
 
     async def _lock(self) -> str | None:
         listed = read_list(await self._ask_quietly(self._pct("list")))

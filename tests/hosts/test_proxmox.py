@@ -110,6 +110,8 @@ async def test_a_container_that_is_frozen(pve_box: PveHost, monkeypatch: pytest.
     pve_box.freeze(200)
     pve_box.set_lock(200, "backup")
     try:
+        assert isinstance(one, ProxmoxHost)
+        assert await one.container() == Container(200, "train200", "frozen", "backup")
         words = await refusal(one)
         assert "gives no answer within 0.5 s; it is frozen (locked: backup)" in words
     finally:
@@ -180,6 +182,13 @@ async def test_containers_of_the_whole_cluster_are_listed(pve_box: PveHost) -> N
         Container(202, "train202", "running"),
         Container(300, "far300", "running", node="pve2"),
     ]
+    assert (await one.container()).status == "running"
+    for vmid, words in ((300, "lives on the node pve2"), (999, "there is no container 999")):
+        other = container(vmid)
+        assert isinstance(other, ProxmoxHost)
+        with pytest.raises(UnreachableError, match=words):
+            await other.container()
+        await other.close()
     await one.close()
 
 

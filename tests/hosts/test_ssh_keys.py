@@ -167,6 +167,21 @@ async def test_known_hosts_that_are_hashed_portless_or_broken_are_read(server: S
     await reach()
 
 
+async def test_a_machine_with_an_alias_is_known_by_that_alone(
+    server: SshServer, ssh_config: Path, person: Scripted
+) -> None:
+    with ssh_config.open("a") as file:
+        file.write("  HostKeyAlias the-box\n")
+    await reach()
+    assert paths.known_hosts_file().read_text().startswith("the-box ssh-ed25519 ")
+    await reach()
+    assert len(person.keys) == 1
+    words = (server.keys / "other.pub").read_text()
+    paths.known_hosts_file().write_text(f"the-box {words}")
+    with pytest.raises(HostKeyChangedError, match="ssh-keygen -R 'the-box'"):
+        await reach()
+
+
 async def test_the_key_of_another_port_of_the_machine_is_no_change(
     server: SshServer, ssh_config: Path, person: Scripted
 ) -> None:

@@ -77,7 +77,7 @@ async def test_a_server_that_allows_two_programs_carries_twelve(narrow: SshServe
     await one.close()
 
 
-async def test_fifteen_hosts_at_once_are_no_burst(box: SshServer, ssh_config: Path) -> None:
+async def test_many_hosts_at_once_are_no_burst(box: SshServer, ssh_config: Path) -> None:
     """case64: by default a server drops some of what connects beyond ten at once."""
     async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
         # A round trip long enough for all of them to be under way at once.

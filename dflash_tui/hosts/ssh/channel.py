@@ -140,4 +140,5 @@ def lost(host: str, why: str) -> LinkLostError:
 def _signalled(name: str) -> Exit:
     with suppress(KeyError):
         return Exit(None, int(signal.Signals[f"SIG{name}"]))
-    return Exit(None, int(signal.SIGKILL))
+    # Of some OpenSSH says only that it was one ("SIG@openssh.com"): what a shell adds the number to.
+    return Exit(128, None)

@@ -62,7 +62,7 @@ async def connect(address: Address, *, tunnel: Connection | None = None, num_jum
 async def _enter(target: Target, tunnel: Connection | None) -> Connection:
     tried: set[str] = set()
     while True:
-        known = await asyncio.to_thread(read_known_keys, target.key_host, target.port, target.known_files)
+        known = await asyncio.to_thread(read_known_keys, target.key_host, target.key_port, target.known_files)
         witness = _Witness(known)
         try:
             return await _attempt(target, witness, tunnel)
@@ -104,8 +104,9 @@ async def _attempt(target: Target, witness: _Witness, tunnel: Connection | None)
                 client_factory=lambda: witness,
                 known_hosts=lambda *_: witness.known.trusted(),
                 server_host_key_algs=_host_key_algorithms(witness.known),
+                # The time limit is ours, above.
                 connect_timeout=None,
-                login_timeout=LOGIN_S,
+                login_timeout=0,
                 keepalive_interval=KEEPALIVE_S,
                 keepalive_count_max=KEEPALIVE_COUNT,
                 preferred_auth=_METHODS,
@@ -153,7 +154,7 @@ async def _settle_key(target: Target, witness: _Witness, error: asyncssh.HostKey
         raise HostKeyChangedError(
             f"THE HOST KEY OF {target.where} HAS CHANGED: it shows {shown}, on file is {on_file}."
             " Somebody may be in between: nothing was sent. If the machine was set up anew, remove the old key with"
-            f" `ssh-keygen -R '{named(target.key_host, target.port)}'` (or from {paths.known_hosts_file()})"
+            f" `ssh-keygen -R '{named(target.key_host, target.key_port)}'` (or from {paths.known_hosts_file()})"
         )
     person = present()
     if person is None:
@@ -169,7 +170,7 @@ async def _settle_key(target: Target, witness: _Witness, error: asyncssh.HostKey
 
 def _keep(target: Target, key: asyncssh.SSHKey) -> None:
     try:
-        remember(target.key_host, target.port, key)
+        remember(target.key_host, target.key_port, key)
     except OSError as e:
         raise UnreachableError(f"{paths.known_hosts_file()}: cannot be written ({e.strerror}): make room") from e
 

@@ -8,7 +8,7 @@ import asyncssh
 
 from dflash_tui.errors import UsageError
 from dflash_tui.hosts.ssh.address import Address, parse_address
-from dflash_tui.hosts.ssh.host_keys import named
+from dflash_tui.hosts.ssh.host_keys import DEFAULT_PORT, named
 from dflash_tui.text import visible
 
 _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
@@ -16,10 +16,10 @@ _DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`alias` is the word that ~/.ssh/config knows, `host` the machine; `key_host` is its name in known_hosts files.
+    """`alias` is the word that ~/.ssh/config knows, `host` the machine, `key_host` its name in known_hosts files.
 
-    `identities` are the key files that it names and that are there, `agent_keys` the public keys that an agent is
-    limited to (None: no limit).
+    `key_port` belongs to `key_host`. `identities` are the key files that it names and that are there, `agent_keys` the
+    public keys that an agent is limited to (None: no limit).
     """
 
     alias: str
@@ -27,6 +27,7 @@ class Target:
     port: int
     user: str
     key_host: str
+    key_port: int
     known_files: list[str] | None
     identities: list[str]
     agent_keys: list[asyncssh.SSHKey] | None
@@ -65,6 +66,8 @@ def read_target(address: Address) -> Target:
         port=options.port,
         user=options.username,
         key_host=options.host_key_alias or options.host,
+        # OpenSSH, too, takes an alias for the whole name.
+        key_port=DEFAULT_PORT if options.host_key_alias else options.port,
         known_files=files or None,
         identities=identities,
         agent_keys=_public_keys(identities) if config.get("IdentitiesOnly") else None,
