@@ -11,7 +11,7 @@ _LOCK, _NAME = 22, 35
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """`node` is None for one of the node that was asked. `status` is that of pct: "running" also for one that is frozen."""
+    """`node` is None on the node that was asked. `status` is pct's word: "running" also for one that is frozen."""
 
     vmid: int
     name: str

@@ -20,7 +20,7 @@ from ..pvehost.fixtures import stanza
 from ..pvehost.pve import USERS, PveHost
 from .test_every_host import CASES, ECHO, WORDS, run_python
 
-SHELLS = ("bashy", "dashy", "fishy", "cshy", "noisy")
+SHELLS = ("bashy", "dashy", "fishy", "cshy", "zshy", "noisy")
 
 
 def user(pve: PveHost, config: Path, name: str, start_up: dict[str, str] | None = None) -> Host:
@@ -80,9 +80,10 @@ async def test_a_signal_comes_through(shell_user: Host) -> None:
 
 async def test_what_a_login_shell_would_put_in_the_way_is_not_used(pve: PveHost, ssh_config: Path) -> None:
     """Aliases and functions of start-up files, which csh and fish read for every command."""
-    text = "alias echo false\nalias cat 'echo no'\n"
-    for name, file in (("cshy", ".cshrc"), ("fishy", ".config/fish/config.fish")):
+    for name, file in (("cshy", ".cshrc"), ("zshy", ".zshenv"), ("fishy", ".config/fish/config.fish")):
         if os.access(USERS[name], os.X_OK):
+            equals = "=" if name == "zshy" else " "
+            text = f"alias echo{equals}false\nalias cat{equals}'echo no'\n"
             one = user(pve, ssh_config, name, {file: text})
             assert (await one.run(["echo", "mine"])).stdout == b"mine\n"
             assert (await one.run(["cat"], stdin=b"mine")).stdout == b"mine"

@@ -29,6 +29,7 @@ USERS = {
     "dashy": "/bin/dash",
     "fishy": "/usr/bin/fish",
     "cshy": "/usr/bin/tcsh",
+    "zshy": "/usr/bin/zsh",
     "noisy": "/bin/bash",
     "trusted": "/bin/bash",
     "plain": "/bin/bash",
