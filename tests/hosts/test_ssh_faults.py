@@ -126,6 +126,17 @@ async def test_a_reset_is_a_lost_link_for_everyone_on_it(box: SshServer, ssh_con
         await one.close()
 
 
+async def test_a_link_that_died_while_idle_is_no_ones_loss(box: SshServer, ssh_config: Path) -> None:
+    async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
+        go_by(proxy, ssh_config)
+        one = host()
+        for number in range(3):
+            assert (await one.run(["echo", str(number)])).stdout == b"%d\n" % number
+            # Nothing has had the time to notice.
+            proxy.reset()
+        await one.close()
+
+
 async def test_what_was_said_before_a_cut_is_not_taken_for_all(box: SshServer, ssh_config: Path) -> None:
     async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
         go_by(proxy, ssh_config)

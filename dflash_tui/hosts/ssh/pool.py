@@ -30,6 +30,9 @@ _CLOSE_S = 2.0
 # limit) and "resource shortage" (4).
 _FULL = (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)
 
+# asyncssh's own word for a channel that it did not even ask for, on a connection that has just gone.
+_CLOSED = "SSH connection closed"
+
 
 class _Link:
     """One connection and how many programs it carries."""
@@ -67,6 +70,11 @@ class Pool:
             link.num_lasting += not is_brief
             try:
                 return PooledChannel(await _open(link.connection, command, name), release)
+            except _StaleError:
+                # It died unnoticed, before anything was started on it: that is no one's loss.
+                release()
+                link.connection.abort()
+                self._links = [one for one in self._links if one is not link]
             except _FullError:
                 release()
                 link.capacity = max(1, link.num_open)
@@ -134,6 +142,10 @@ class _FullError(Exception):
     pass
 
 
+class _StaleError(Exception):
+    pass
+
+
 async def _open(connection: asyncssh.SSHClientConnection, command: str, name: str) -> SshChannel:
     channel = SshChannel(name)
     opening = asyncio.ensure_future(
@@ -151,8 +163,12 @@ async def _open(connection: asyncssh.SSHClientConnection, command: str, name: st
         connection.abort()
         raise LinkLostError(f"{name} did not start a program within {_OPEN_S:g} s: try again") from None
     except asyncssh.ChannelOpenError as e:
-        if connection.is_closed():
+        is_closed = connection.is_closed() or e.reason == _CLOSED
+        if is_closed and e.code == asyncssh.OPEN_REQUEST_SESSION_FAILED:
+            # The program may have been started.
             raise lost(name, visible(e.reason)) from e
+        if is_closed:
+            raise _StaleError from e
         if e.code in _FULL:
             raise _FullError from e
         raise UnreachableError(f"{name}: its SSH server starts no program for us ({visible(e.reason)})") from e
