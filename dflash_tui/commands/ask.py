@@ -193,6 +193,8 @@ def _tell_ingested(file: Path, summary: "IngestSummary") -> None:
         say(f"{file}: ... and {summary.rejects - len(summary.first_rejects)} more, all of them in the table rejects")
     for warning in summary.warnings:
         say(f"{file}: {warning}")
+    if summary.rows_without_step:
+        say(f"{file}: {number(summary.rows_without_step)} rows have no step (placed by order)")
     if summary.held_back_bytes:
         say(f"{file}: the last line has no end yet ({summary.held_back_bytes} bytes held back)")
     print(

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +21,7 @@ MAX_DEPTH = 64
 # How much of a refused line is kept for people to look at.
 KEPT_CHARS = 2000
 
+_BARE = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])([-+]?)(nan|inf(?:inity)?)\b', re.I)
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -112,7 +114,7 @@ class Parsed:
 
 
 def parse(raw: bytes) -> Parsed:
-    """One line, read exactly: NaN and infinities as Python writes them, several objects behind one another, the last
+    """One line, read exactly: NaN and infinities as they are written, several objects behind one another, the last
     of doubled keys. A blank line holds nothing."""
     notes: list[str] = []
     try:
@@ -133,7 +135,18 @@ def parse(raw: bytes) -> Parsed:
     try:
         return Parsed(_objects(text, exact_decoder(notes)), None, tuple(notes))
     except ValueError as e:
-        return Parsed([], _why_not(text, e), tuple(notes))
+        error = e
+    # Python's own str() writes them in small letters, and so do C and Rust.
+    if (plain := _BARE.sub(_in_full, text)) != text:
+        with suppress(ValueError):
+            return Parsed(_objects(plain, exact_decoder(notes)), None, tuple(notes))
+    return Parsed([], _why_not(text, error), tuple(notes))
+
+
+def _in_full(token: re.Match[str]) -> str:
+    if not token[2]:
+        return token[0]
+    return "NaN" if token[2].lower() == "nan" else token[1].strip("+") + "Infinity"
 
 
 def exact_decoder(notes: list[str]) -> json.JSONDecoder:

@@ -108,10 +108,13 @@ def test_the_last_of_doubled_keys_counts_and_is_told() -> None:
     assert [note.split(" stands")[0] for note in parsed.notes] == ["key 'x'", "key 'loss'"]
 
 
-def test_python_words_for_what_is_not_finite() -> None:
-    [record] = parse(b'{"a": NaN, "b": -Infinity, "c": Infinity}').objects
+@pytest.mark.parametrize("words", [("NaN", "-Infinity", "Infinity"), ("nan", "-inf", "+inf"), ("-nan", "-INF", "inf")])
+def test_words_for_what_is_not_finite(words: tuple[str, str, str]) -> None:
+    text = f'{{"a": {words[0]}, "b": {words[1]}, "c":{words[2]}, "d": "nan inf \\" nan"}}'
+    [record] = parse(text.encode()).objects
     assert math.isnan(record["a"])
-    assert (record["b"], record["c"]) == (-math.inf, math.inf)
+    assert (record["b"], record["c"], record["d"]) == (-math.inf, math.inf, 'nan inf " nan')
+    assert parse(b'{"a": nan, "b": nano}').reason == "not JSON: Expecting value at character 7"
 
 
 def test_odd_bytes_are_kept_as_far_as_they_can_be() -> None:
