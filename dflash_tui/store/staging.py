@@ -148,7 +148,8 @@ def _statement(
     for column in columns:
         spec[f"={column}"] = kind_of[column]
         values.setdefault(column, []).append(_field(f"={column}"))
-    rest = "nullif(json_merge_patch(case when is_raw then line end, $known), '{}')"
+    # Of a null, json_merge_patch makes the patch itself.
+    rest = "case when is_raw then nullif(json_merge_patch(line, $known), '{}') end"
     extra = ([rest] if has_unknown else []) + values.pop("extra", [])
     named = values.pop("event", ["null::varchar"])
     cells = [f'coalesce({", ".join(given)}) as "{column}"' for column, given in values.items()]

@@ -178,3 +178,14 @@ def test_unknown_keys_are_asked_by_their_own_name(home: Path, tmp_path: Path) ->
         database.ingest("a", log)
         with database.query("select (extra->>'my/odd key')::double, extra->'nested'->'a'->>1 from records") as answer:
             assert answer.rows() == [(0.25, "2")]
+
+
+def test_odd_lines_among_plain_ones_keep_their_own_extra(database: Database, ask: Ask, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text(
+        '{"step": 0, "loss": 0, "epoch": 0, "tokens_seen": 0}\n{"step": 1, "loss": "abc", "Loss": 0, "lr": "abc"}\n'
+    )
+    database.ingest("a", tmp_path / "a")
+    assert [json.loads(extra) for (extra,) in ask("select extra from records order by line_no")] == [
+        {"tokens_seen": 0},
+        {"loss": "abc", "Loss": 0, "lr": "abc"},
+    ]
