@@ -22,7 +22,7 @@ from dflash_tui.store.logged import Logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.rows import Batch, RowReader, SliceRows, SourceSlice
 from dflash_tui.store.shapes import line_reader
-from dflash_tui.store.staging import Place, TrainRow, copy_rows, drop, train_rows
+from dflash_tui.store.staging import Place, Staged, TrainRow, copy_rows, drop, train_rows
 from dflash_tui.store.transactions import transaction
 
 # A transaction of more rows than a row group (122,880) goes to the file at once instead of through the log: 1.4 times
@@ -129,8 +129,7 @@ class Intake:
             for group in _groups(batches):
                 try:
                     with transaction(self._db):
-                        for batch in group:
-                            self._take(batch, sources, tallies)
+                        self._take(group, sources, tallies)
                         self._save(_runs_of(group, sources))
                 finally:
                     drop(self._db, [batch.staged for batch in group if batch.staged])
@@ -208,28 +207,37 @@ class Intake:
         finally:
             cursor.close()
 
-    def _take(self, batch: Batch, sources: list[_Source], tallies: dict[str, _Tally]) -> None:
-        places = []
-        for number in batch.sources:
-            source = sources[number]
-            run = source.run
-            if source.generation > run.generation:
-                run.attempt = next_generation(run.attempt, source.generation)
-                run.generation, run.before = source.generation, Before()
-                # The mirror noted among the run's events why it began anew.
-                replace_events(self._db, run.run_id, Mirror(run.run_id).events())
-            places.append(Place(number, run.run_id, run.generation, run.attempt.attempt))
-        if batch.staged:
-            copy_rows(self._db, self._logged, batch.staged, places)
-        for number, found in batch.sources.items():
-            run = sources[number].run
-            tallies[run.run_id].add(found)
-            self._follow(run, batch, number, found)
-            self._write_rejects(run, found.rejects)
-            run.byte_offset, run.line_no = batch.ends[number]
+    def _take(self, group: list[Batch], sources: list[_Source], tallies: dict[str, _Tally]) -> None:
+        parts: list[tuple[Staged, list[Place]]] = []
+        changes: list[tuple[str, list[Attempt], int]] = []
+        for batch in group:
+            places = []
+            for number, found in batch.sources.items():
+                run = self._turn(sources[number])
+                places.append(Place(number, run.run_id, run.generation, run.attempt.attempt))
+                tallies[run.run_id].add(found)
+                run.byte_offset, run.line_no = batch.ends[number]
+                if attempts := self._follow(run, batch, number, found):
+                    changes.append((run.run_id, attempts, run.line_no))
+                self._write_rejects(run, found.rejects)
+            if batch.staged:
+                parts.append((batch.staged, places))
+        copy_rows(self._db, self._logged, parts)
+        for run_id, attempts, end_line in changes:
+            write_attempts(self._db, run_id, attempts, end_line)
 
-    def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> None:
-        """Keys and attempts, as far as these rows change them."""
+    def _turn(self, source: _Source) -> _Standing:
+        """The run of `source`, standing at its generation."""
+        run = source.run
+        if source.generation > run.generation:
+            run.attempt = next_generation(run.attempt, source.generation)
+            run.generation, run.before = source.generation, Before()
+            # The mirror noted among the run's events why it began anew.
+            replace_events(self._db, run.run_id, Mirror(run.run_id).events())
+        return run
+
+    def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> list[Attempt]:
+        """Remember keys, steps and attempts. The attempts that these rows make of the newest, if they change any."""
         rows = found.staged
         if rows and (fresh := rows.keys - run.keys):
             self._db.execute("insert into keys select $1, unnest($2)", [run.run_id, sorted(fresh)])
@@ -242,14 +250,15 @@ class Intake:
             elif not run.attempt.has_begun:
                 # All that the rules ask of rows that only rise.
                 train = [(0, rows.first_step, None)]
+        attempts: list[Attempt] = []
         if found.starts or train or not run.attempt.has_begun:
             attempts = follow(run.attempt, run.generation, run.before, train, found.starts)
-            write_attempts(self._db, run.run_id, attempts)
             run.attempt = attempts[-1]
         if rows and rows.last_step is not None:
             run.before = Before(rows.last_step, rows.last_epoch)
         for start in found.starts:
             run.total_steps = start.total_steps or run.total_steps
+        return attempts
 
     def _write_rejects(self, run: _Standing, rejects: list[RejectedLine]) -> None:
         if not rejects:

@@ -5,6 +5,7 @@ cut anywhere, also inside a character.
 """
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
         while block := _block(file, byte_offset):
             cut = block.rfind(b"\n")
             if cut < 0 and len(block) > MAX_LINE_BYTES:
-                end = _line_end(file)
+                end = _line_end(file, byte_offset + len(block))
                 if end is None and not is_closed:
                     return
                 found = Slice(byte_offset, end or file.tell(), line_no, 1, block[:KEPT_CHARS], is_too_long=True)
@@ -82,16 +83,18 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
 def _block(file: BinaryIO, byte_offset: int) -> bytes:
     """Some bytes from there on: with a newline among them, all that the file has, or more than a line may have."""
     # A line that this cuts is read again with the next block: cheaper than to put blocks together.
-    file.seek(byte_offset)
-    block = file.read(SLICE_BYTES)
-    while b"\n" not in block and len(block) <= MAX_LINE_BYTES and (more := file.read(SLICE_BYTES)):
+    block = os.pread(file.fileno(), SLICE_BYTES, byte_offset)
+    while b"\n" not in block and len(block) <= MAX_LINE_BYTES:
+        more = os.pread(file.fileno(), SLICE_BYTES, byte_offset + len(block))
+        if not more:
+            break
         block += more
     return block
 
 
-def _line_end(file: BinaryIO) -> int | None:
-    """Where the line ends in which the file stands; None: nowhere yet. The file is read up to there at least."""
-    offset = file.tell()
+def _line_end(file: BinaryIO, offset: int) -> int | None:
+    """Where the line ends in which `offset` stands; None: nowhere yet, and the file stands at its end."""
+    file.seek(offset)
     while block := file.read(SLICE_BYTES):
         cut = block.find(b"\n")
         if cut >= 0:
