@@ -4,6 +4,7 @@ import gzip
 import re
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Barrier
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import RunRecord
+from dflash_tui.runs import Cursor, RunRecord
+from dflash_tui.store import held
 from dflash_tui.store.base import IngestSummary
 from dflash_tui.store.database import Database
 from dflash_tui.store.held import copy_log
@@ -248,6 +250,37 @@ def test_mirrors_from_before_sources_were_noted_go_on(database: Database, tmp_pa
     database.ingest("a", log)
     assert Mirror("a").generation(TRAIN_LOG) == 2
     assert steps(database) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_copy_that_was_broken_off_goes_on_where_it_was(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    first.write_bytes(log_lines(1, 2) + b'{"step"')
+    second.write_bytes(log_lines(3, 4))
+    append = Mirror.append
+    budget = 0
+
+    def fragile_append(mirror: Mirror, stream: str, data: bytes, cursor: Cursor) -> None:
+        nonlocal budget
+        budget -= 1
+        if budget < 0:
+            raise KeyboardInterrupt
+        append(mirror, stream, data, cursor)
+
+    monkeypatch.setattr(Mirror, "append", fragile_append)
+    monkeypatch.setattr(held, "_BLOCK_BYTES", 9)
+    for num_appends in range(15):
+        mirror = Mirror(f"r{num_appends}")
+        for file in (first, second, first, second):
+            budget = num_appends
+            with suppress(KeyboardInterrupt), open_log(file, "jsonl") as log:
+                copy_log(log, mirror)
+            budget = 99
+            with open_log(file, "jsonl") as log:
+                copy_log(log, mirror)
+        assert mirror.path(TRAIN_LOG).read_bytes() == first.read_bytes() + b"\n" + second.read_bytes()
+        assert mirror.generation(TRAIN_LOG) == 1
 
 
 parts = st.lists(st.integers(1, 6), min_size=1, max_size=3)
