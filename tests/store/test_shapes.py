@@ -154,6 +154,7 @@ def test_what_is_torn_is_told() -> None:
         b"1%|" * 130_000 + b"{",
         b"\x1b]" * 200_000 + b"{",
     ],
+    ids=lambda line: repr(line[:12]),
 )
 def test_a_long_line_of_signs_is_no_trap(line: bytes) -> None:
     assert line_reader("text")(line).is_ignored

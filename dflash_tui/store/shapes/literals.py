@@ -10,7 +10,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 # A dict that Python printed is looked for within so many characters; a JSON object may be of any size.
-_MAX_PYTHON_CHARS = 1 << 18
+MAX_PYTHON_CHARS = 1 << 18
 _SIGN = re.compile(r"""['"{}]""")
 _REST = {"'": re.compile(r"[^'\\]*(?:\\.[^'\\]*)*'", re.S), '"': re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.S)}
 _TOKEN = re.compile(
@@ -45,7 +45,7 @@ def read_object(text: str, start: int, decoder: json.JSONDecoder) -> tuple[dict[
 
 def _end_of(text: str, start: int) -> int | None:
     """Behind the brace that closes the one at `start`; None if there is none, or a string without an end before it."""
-    limit = min(len(text), start + _MAX_PYTHON_CHARS)
+    limit = min(len(text), start + MAX_PYTHON_CHARS)
     depth, at = 0, start
     while sign := _SIGN.search(text, at, limit):
         at = sign.end()

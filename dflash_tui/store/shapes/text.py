@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dflash_tui.store.keys import ALIASES
 from dflash_tui.store.lines import Parsed, exact_decoder
-from dflash_tui.store.shapes.literals import read_object
+from dflash_tui.store.shapes.literals import MAX_PYTHON_CHARS, read_object
 from dflash_tui.store.shapes.pairs import read_figures, says_eval, steps_before
 
 _IGNORED = Parsed([], is_ignored=True)
@@ -81,7 +81,7 @@ def _dicts(text: str, at: int, notes: list[str]) -> tuple[list[dict[str, Any]], 
     bar: _Bar | None = None
     begin = at
     # A brace without its match is looked for up to the end: many of them must not make a long line endless.
-    patience = 16 * len(text) + 65536
+    patience = 2 * len(text) + (1 << 20)
     while mark := _MARK.search(text, at):
         at = mark.end()
         if mark[0] == "\r":
@@ -97,7 +97,7 @@ def _dicts(text: str, at: int, notes: list[str]) -> tuple[list[dict[str, Any]], 
                 begin = at
             else:
                 del notes[num_notes:]
-                patience -= len(text) - mark.start()
+                patience -= min(len(text) - mark.start(), MAX_PYTHON_CHARS)
                 is_torn = is_torn or _TORN.match(text, mark.start()) is not None
     return records, is_torn
 
