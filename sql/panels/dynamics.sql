@@ -90,7 +90,7 @@ schedule as (
 
 -- The batches of late.
 recent as (
-  select avg_batch_size, avg_seq_len from seen where coalesce(step >= $recent, true)
+  select avg_batch_size, avg_seq_len from seen where (step >= $recent or step is null or $recent is null)
   order by place desc limit coalesce($last_n, 3000)
 ),
 batches as (

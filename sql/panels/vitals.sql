@@ -32,7 +32,7 @@ recent as (
     if(isfinite(accuracy), accuracy, null) as a, if(isfinite(ddtree_streak8), ddtree_streak8, null) as d,
     case when not coalesce(isfinite(avg_seq_len), false) then null when avg_seq_len < $length_edges[1] then 'short'
       when avg_seq_len > $length_edges[2] then 'long' else 'mid' end as bucket
-  from seen where coalesce(step >= $recent, true)
+  from seen where (step >= $recent or step is null or $recent is null)
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 tail as (
