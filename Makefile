@@ -37,4 +37,4 @@ $(VENV)/.test: $(VENV)/.demo
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .venv-bench build dist
