@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-# 16 MiB a slice: the statement that parses one costs some milliseconds to plan, and two of them fit in memory well.
-SLICE_BYTES = 16 << 20
+# What a slice may hold. The statement that parses one costs some milliseconds to plan, whatever its size, and several
+# are in memory at once. Four slices of so many lines, or eight of half as many where lines are long, fill one of
+# DuckDB's row groups (122,880) but for some rows: row groups that are half full are written again at a checkpoint.
+SLICE_BYTES = 8 << 20
+SLICE_LINES = 30_700
 # Longer lines are refused: one must fit in memory several times over while it is parsed.
 MAX_LINE_BYTES = 16 << 20
 MAX_DEPTH = 64
@@ -60,8 +63,9 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
 
     `is_closed` says that nothing more will come, so that an unfinished last line is given too.
     """
+    num_bytes = SLICE_BYTES
     with path.open("rb") as file:
-        while block := _block(file, byte_offset):
+        while block := _block(file, byte_offset, num_bytes):
             cut = block.rfind(b"\n")
             if cut < 0 and len(block) > MAX_LINE_BYTES:
                 end = _line_end(file, byte_offset + len(block))
@@ -69,8 +73,13 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
                     return
                 found = Slice(byte_offset, end or file.tell(), line_no, 1, block[:KEPT_CHARS], is_too_long=True)
             elif cut >= 0:
-                whole = block[:cut]
-                found = Slice(byte_offset, byte_offset + cut + 1, line_no, whole.count(b"\n") + 1, whole)
+                num_lines = block.count(b"\n", 0, cut) + 1
+                limit = _max_lines(cut // num_lines)
+                if num_lines > limit:
+                    cut, num_lines = _end_of_line(block, limit, num_lines), limit
+                    # What is read beyond the cut is read again.
+                    num_bytes = min(SLICE_BYTES, cut + cut // 16)
+                found = Slice(byte_offset, byte_offset + cut + 1, line_no, num_lines, block[:cut])
             elif is_closed:
                 found = Slice(byte_offset, byte_offset + len(block), line_no, 1, block)
             else:
@@ -80,16 +89,32 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
             yield found
 
 
-def _block(file: BinaryIO, byte_offset: int) -> bytes:
+def _block(file: BinaryIO, byte_offset: int, num_bytes: int) -> bytes:
     """Some bytes from there on: with a newline among them, all that the file has, or more than a line may have."""
     # A line that this cuts is read again with the next block: cheaper than to put blocks together.
-    block = os.pread(file.fileno(), SLICE_BYTES, byte_offset)
+    block = os.pread(file.fileno(), num_bytes, byte_offset)
     while b"\n" not in block and len(block) <= MAX_LINE_BYTES:
         more = os.pread(file.fileno(), SLICE_BYTES, byte_offset + len(block))
         if not more:
             break
         block += more
     return block
+
+
+def _max_lines(mean_bytes: int) -> int:
+    lines = SLICE_LINES
+    while lines * mean_bytes > SLICE_BYTES and lines > 1:
+        lines //= 2
+    return lines
+
+
+def _end_of_line(block: bytes, number: int, num_lines: int) -> int:
+    """Where a line of a block of so many ends: guessed from their mean length, and corrected."""
+    cut = block.rfind(b"\n", 0, len(block) * number // num_lines)
+    missing = number - block.count(b"\n", 0, cut + 1)
+    for _ in range(abs(missing)):
+        cut = block.find(b"\n", cut + 1) if missing > 0 else block.rfind(b"\n", 0, cut)
+    return cut
 
 
 def _line_end(file: BinaryIO, offset: int) -> int | None:

@@ -222,23 +222,17 @@ class Place(NamedTuple):
     attempt: int
 
 
-def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, parts: list[tuple[Staged, list[Place]]]) -> None:
-    """Append the rows of staging tables to `logged`, all in one statement: so several threads write."""
-    if not parts:
-        return
-    targets = [dict(logged.targets(staged.columns)) for staged, _ in parts]
-    names = list(dict.fromkeys(chain.from_iterable(targets)))
-    columns = "".join(f", {name}" for name in names)
-    selects = []
-    for number, ((staged, _), values) in enumerate(zip(parts, targets, strict=True)):
-        cells = "".join(f", {values.get(name, 'null')} as {name}" for name in names)
-        head = f"select {number} as part, source, line_no, coalesce(named, said) as event, extra"
-        selects.append(f"{head}{cells} from {staged.table}")
-    places = [(number, *place) for number, (_, places) in enumerate(parts) for place in places]
+def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, staged: Staged, places: Sequence[Place]) -> None:
+    """Append the rows of a staging table to `logged`."""
+    # One table after the other: put together by `union all`, several threads would write row groups that are half full,
+    # and the next checkpoint would write them again.
+    targets = logged.targets(staged.columns)
+    columns = "".join(f", {name}" for name, _ in targets)
+    values = "".join(f", {value}" for _, value in targets)
     db.execute(
-        f"insert into logged (run, attempt, generation, line_no, event, extra{columns})"  # noqa: S608
-        f" select run, attempt, generation, line_no, event, extra{columns} from ({' union all '.join(selects)})"
-        " join (select unnest($1::int[]) as part, unnest($2::int[]) as source, unnest($3::varchar[]) as run,"
-        " unnest($4::int[]) as generation, unnest($5::int[]) as attempt) using (part, source)",
+        f"insert into logged (run, attempt, generation, line_no, event{columns}, extra)"  # noqa: S608
+        f" select run, attempt, generation, line_no, coalesce(named, said){values}, extra from {staged.table} join"
+        " (select unnest($1::int[]) as source, unnest($2::varchar[]) as run, unnest($3::int[]) as generation,"
+        " unnest($4::int[]) as attempt) using (source)",
         [list(column) for column in zip(*places, strict=True)],
     )

@@ -29,6 +29,35 @@ def test_lines_are_the_same_however_a_file_grows(
     assert offset == data.rfind(b"\n") + 1
 
 
+@given(
+    parts=st.lists(st.binary(max_size=20).filter(lambda raw: b"\n" not in raw), min_size=1, max_size=40),
+    num_bytes=st.integers(1, 200),
+    num_lines=st.integers(1, 8),
+)
+def test_a_slice_holds_so_many_bytes_and_lines_at_most(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], num_bytes: int, num_lines: int
+) -> None:
+    file = tmp_path_factory.mktemp("sliced") / "log"
+    file.write_bytes(b"".join(part + b"\n" for part in parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "SLICE_BYTES", num_bytes)
+        patch.setattr(lines, "SLICE_LINES", num_lines)
+        found = list(slices(file, 0, 1))
+    assert [line for part in found for line in part.raw_lines()] == parts
+    assert all(len(part.raw_lines()) == part.num_lines <= num_lines for part in found)
+    assert all(len(part.data) <= max(num_bytes, 21) or part.num_lines == 1 for part in found)
+    assert found[-1].end_offset == file.stat().st_size
+
+
+def test_halves_are_all_of_a_slice(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"one\ntwo\n\nfour and more\n")
+    [whole] = slices(tmp_path / "log", 0, 1)
+    first, second = whole.halves()
+    assert first.raw_lines() + second.raw_lines() == whole.raw_lines()
+    assert (first.end_offset, second.end_offset) == (second.byte_offset, whole.end_offset)
+    assert (second.line_no, second.num_lines) == (1 + first.num_lines, 4 - first.num_lines)
+
+
 def test_a_closed_file_gives_its_unfinished_line_too(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"a\nhalf")
     assert [part.data for part in slices(tmp_path / "log", 0, 1)] == [b"a"]

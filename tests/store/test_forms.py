@@ -1,0 +1,142 @@
+"""Which lines DuckDB may parse by itself: those whose form says all, counted when they are parsed."""
+
+import json
+
+import pytest
+
+from dflash_tui.runs import RunRecord
+from dflash_tui.store import rows
+from dflash_tui.store.database import Database
+from dflash_tui.store.forms import Form, Forms
+from dflash_tui.store.keys import Names
+from dflash_tui.store.lines import Slice
+from dflash_tui.store.logged import read_logged
+from dflash_tui.store.rows import RowReader
+
+from .conftest import grow, rows_of
+
+KINDS = {
+    "event": "VARCHAR",
+    "step": "BIGINT",
+    "loss": "DOUBLE",
+    "eval_loss": "DOUBLE",
+    "grad_clipped": "BOOLEAN",
+    "position_acc": "DOUBLE[]",
+    "accept_hist": "BIGINT[]",
+    "path": "VARCHAR",
+    "lr": "DOUBLE",
+}
+
+
+def form(line: bytes) -> Form | None:
+    return Forms(Names(KINDS, {})).of_all(line, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "right"),
+    [
+        (b'{"step": 7, "loss": 2.5}', Form((("step", "step"), ("loss", "loss")), 0, "train")),
+        (b'{"step":7,"learning_rate":1e-05,"foo":null}', Form((("step", "step"), ("learning_rate", "lr")), 1, "train")),
+        (b'{"event": "train", "loss": null}', Form((("event", "event"),), 0, None)),
+        (b'{"eval_loss": 2.5}', Form((("eval_loss", "eval_loss"),), 0, "eval")),
+        (b'{"grad_clipped": true, "position_acc": [0.5, 1]}\r',
+         Form((("grad_clipped", "grad_clipped"), ("position_acc", "position_acc")), 0, "train")),
+        (b'{"seed": 1}', Form((), 1, "note")),
+    ],
+)  # fmt: skip
+def test_a_flat_object_of_figures_is_plain(line: bytes, right: Form) -> None:
+    assert form(line) == right
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"garbage",
+        b"[1]",
+        b'{"step": 1,}',
+        b'{"step": 1} {"step": 2}',
+        b'{"step": 1, "step": 2}',
+        b'{"lr": 1, "learning_rate": 2}',
+        b'{"loss": NaN}',
+        b'{"loss": "2.5"}',
+        b'{"loss": true}',
+        b'{"grad_clipped": 1}',
+        b'{"position_acc": [0.5, "x"]}',
+        b'{"accept_hist": [1, 2]}',
+        b'{"event": "start", "step": 1}',
+        b'{"event": 7}',
+        b'{"note": "a\\u0062"}',
+        b'{"note": "\xff"}',
+        b'\xef\xbb\xbf{"step": 1}',
+        b'{"step": 1}\x00',
+        b'{"train": {"loss": 2.5}}',
+        b'{"eval/loss": 2.5}',
+        b'{"=step": 1}',
+    ],
+)
+def test_all_else_is_read_by_itself(line: bytes) -> None:
+    assert form(line) is None
+
+
+def test_lines_that_differ_in_their_numbers_have_one_form() -> None:
+    forms = Forms(Names(KINDS, {}))
+    alike = b'{"step": 1, "loss": 2.5}\n{"step": 20000, "loss": -1.25e-07}'
+    assert forms.of_all(alike, 2) == form(b'{"step": 1, "loss": 2.5}')
+    mixed = alike + b'\n{"step": 3}'
+    assert forms.of_all(mixed, 3) is None
+    assert [found and len(found.columns) for found in forms.of_each(mixed, mixed.split(b"\n"))] == [2, 2, 1]
+
+
+# Each has the form of a plain line: only its count gives it away.
+ODD = [
+    (b'{"step": 5, "loss": 1.2.3}', "not JSON"),
+    (b'{"step": 5, "loss": }', "not JSON"),
+    (b'{"step": 5, "loss": -}', "not JSON"),
+    (b'{"step": 05, "loss": 2}', "not JSON"),
+    (b'{"step": 5.5, "loss": 2}', None),
+    (b'{"step": 9007199254740993, "loss": 2}', None),
+    (b'{"step": 5, "loss5": 2}', None),
+]
+
+
+@pytest.mark.parametrize(("odd", "reason"), ODD)
+@pytest.mark.parametrize("few_lines", [1, 64])
+def test_one_odd_line_among_many_is_found_and_read_exactly(
+    database: Database, monkeypatch: pytest.MonkeyPatch, odd: bytes, reason: str | None, few_lines: int
+) -> None:
+    monkeypatch.setattr(rows, "FEW_LINES", few_lines)
+    lines = [json.dumps({"step": step, "loss": 2.5}).encode() for step in range(1, 1001)]
+    lines[699] = odd
+    database.register_run(RunRecord("r", "r", "ingested"))
+    grow("r", b"".join(line + b"\n" for line in lines))
+    summary = database.take_in("r")
+    assert (summary.rows, summary.rejects) == ((999, 1) if reason else (1000, 0))
+    if reason:
+        [reject] = summary.first_rejects
+        assert (reject.line_no, reject.byte_offset) == (700, sum(len(line) + 1 for line in lines[:699]))
+        assert reason in reject.reason
+    else:
+        [(step, loss, extra)] = rows_of(database, "select step, loss, extra from records where line_no = 700")
+        record = json.loads(odd)
+        assert step == (record["step"] if record["step"] == int(record["step"]) else None)
+        assert loss == record.get("loss")
+        assert json.loads(extra or "{}") == {
+            key: value for key, value in record.items() if (key == "step" and step is None) or key == "loss5"
+        }
+    others = rows_of(database, "select count(*), sum(step) from records where line_no <> 700")
+    assert others == [(999, sum(range(1, 1001)) - 700)]
+
+
+def test_a_reader_gives_one_batch_for_plain_lines_of_several_sources(database: Database) -> None:
+    logged = read_logged(database._db)
+    reader = RowReader(Names(logged.kinds, {}), logged)
+    data = [b'{"step": 1, "loss": 2}\n{"step": 2, "loss": 3}', b'{"step": 9, "lr": 0.1}\n{"epoch": 3}']
+    slices = [rows.SourceSlice(n, Slice(0, len(part) + 1, 1, 2, part)) for n, part in enumerate(data)]
+    [batch] = reader.read(database._db, slices)
+    counts = [batch.sources[n].staged for n in (0, 1)]
+    assert [(c.num_rows, c.num_without_step, c.first_step, c.last_step) for c in counts if c] == [
+        (2, 0, 1, 2),
+        (2, 1, 9, 9),
+    ]
+    assert [c.keys for c in counts if c] == [{"step", "loss"}, {"step", "lr", "epoch"}]
