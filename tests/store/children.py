@@ -62,13 +62,71 @@ def write(run_id: str, batch: str) -> None:
             print(step, flush=True)
 
 
-def ingest(run_id: str, file: str) -> None:
+def ingest(run_id: str, file: str, is_ready: bool = True) -> None:
     """A command that takes in a log."""
     from dflash_tui.store.access import writer
 
     with writer() as store:
-        print("ready", flush=True)
+        if is_ready:
+            print("ready", flush=True)
         print(store.ingest(run_id, Path(file)).rows, flush=True)
+
+
+def copied(run_id: str, file: str) -> None:
+    """A command that has copied a log and has not begun to take it in."""
+    from dflash_tui.store.database import Database
+
+    def stop(*words: object, **more: object) -> None:
+        print("ready", flush=True)
+        time.sleep(600)
+
+    for name in ("take_in", "take_in_all"):
+        if hasattr(Database, name):
+            setattr(Database, name, stop)
+    ingest(run_id, file, is_ready=False)
+
+
+def checkpoint(run_id: str, batch: str) -> None:
+    """The owner, writing its log into the file after each batch; says how many lines are acknowledged."""
+    from dflash_tui import paths
+    from dflash_tui.store.database import Database
+
+    take_in = Database.take_in
+
+    def and_checkpoint(self: Database, run_id: str) -> object:
+        summary = take_in(self, run_id)
+        self.snapshot(paths.data_dir() / "snapshot")
+        return summary
+
+    Database.take_in = and_checkpoint  # type: ignore[method-assign,assignment]
+    write(run_id, batch)
+
+
+def rebuild() -> None:
+    """`doctor --rebuild`, to its end."""
+    from dflash_tui.store.base import StoreOptions
+    from dflash_tui.store.compaction import rebuild
+
+    print("ready", flush=True)
+    rebuild(StoreOptions())
+
+
+def compact() -> None:
+    """`compact`, to its end."""
+    from dflash_tui.store.base import StoreOptions
+    from dflash_tui.store.compaction import compact
+
+    print("ready", flush=True)
+    compact(lambda sentence: None, StoreOptions())
+
+
+def reopen() -> None:
+    """An owner that first has to take in what the mirrors hold."""
+    from dflash_tui.store.access import writer
+
+    print("ready", flush=True)
+    with writer():
+        pass
 
 
 def wait_for_turn() -> None:
@@ -138,6 +196,7 @@ if __name__ == "__main__":
     role, *words = sys.argv[1:]
     roles = {
         "own": own, "write": write, "ingest": ingest, "wait": wait_for_turn, "ask": ask, "hold": hold, "visit": visit,
-        "read": read,
+        "read": read, "copied": copied, "checkpoint": checkpoint, "rebuild": rebuild, "compact": compact,
+        "reopen": reopen,
     }  # fmt: skip
     roles[role](*words)

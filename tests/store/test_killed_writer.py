@@ -4,6 +4,7 @@ import contextlib
 import random
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
 from .children import child
 from .conftest import rows_of
+from .kill_ingest import KINDS, Trial, violations, write_log
 
 
 @pytest.mark.parametrize(("batch", "seed"), [("1", 1), ("300", 2), ("4000", 3)])
@@ -39,6 +41,13 @@ def test_a_killed_owner_loses_and_doubles_nothing(batch: str, seed: int) -> None
         assert rows_of(store, "select byte_offset, line_no from cursors") == [(copy.rfind(b"\n") + 1, num_lines + 1)]
         [run] = store.runs()
         assert (run.name, run.host, run.step) == (f"run-{batch}", "box", num_lines - 1)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_kill_at_a_random_moment_loses_and_doubles_nothing(kind: Callable[[Trial], int], tmp_path: Path) -> None:
+    trial = Trial(write_log(tmp_path, 20_000), 20_000, random.Random(), dict.fromkeys(("ingest", "rebuild"), 0.3))
+    acknowledged = kind(trial)
+    assert violations(trial, kind, acknowledged) == []
 
 
 @pytest.mark.parametrize("wait_s", [0.0, 0.2])

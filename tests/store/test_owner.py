@@ -211,6 +211,7 @@ def test_a_strange_request_is_answered_and_survived(request_line: bytes) -> None
 
 def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "HELLO_S", 0.5)
+    monkeypatch.setattr(client, "SILENT_S", 1.5)
     with child("own") as process:
         process.send_signal(signal.SIGSTOP)
         try:
