@@ -52,22 +52,25 @@ def rebuild(options: StoreOptions, progress: Progress = no_progress) -> tuple[in
     StoreBusyError when somebody owns the store; DflashError, and the old database stays, when a mirror cannot be read.
     """
     with StoreLock.held(), _fresh_file() as fresh:
-        run_ids = mirrored_runs()
-        sizes = {run_id: _mirror_bytes(Mirror(run_id)) for run_id in run_ids}
+        sizes = {run_id: _mirror_bytes(Mirror(run_id)) for run_id in mirrored_runs()}
         num_rows = bytes_done = 0
+
+        def tell(of_run: IngestProgress) -> None:
+            rows, done = num_rows + of_run.rows, bytes_done + of_run.bytes_done
+            progress(IngestProgress(rows, done, sum(sizes.values())))
+
         with Database(fresh, options) as database:
-            for run_id in run_ids:
-                progress(IngestProgress(num_rows, bytes_done, sum(sizes.values())))
+            for run_id, num_bytes in sizes.items():
                 try:
-                    num_rows += database.restore(run_id).rows
+                    num_rows += database.restore(run_id, tell).rows
                 except DflashError as e:
                     raise DflashError(
                         f"run {run_id} cannot be read back ({e}); nothing was changed: mend or move"
                         f" {Mirror(run_id).folder}, then rebuild"
                     ) from e
-                bytes_done += sizes[run_id]
+                bytes_done += num_bytes
         files.put_in_place(fresh)
-        return len(run_ids), num_rows
+        return len(sizes), num_rows
 
 
 @contextmanager

@@ -215,14 +215,14 @@ class Database:
             known = ledger.extents(db)
         return [run_id for run_id in mirrored_runs() if known.get(run_id) != Mirror(run_id).extent()]
 
-    def restore(self, run_id: str) -> IngestSummary:
+    def restore(self, run_id: str, progress: Progress = no_progress) -> IngestSummary:
         """Put a run that only its mirror knows back into the tables: its record, its events, its rows."""
         mirror = Mirror(run_id)
         record = mirror.read_record() or RunRecord(run_id, run_id, "ingested")
         with self._transaction() as db:
             ledger.put_run(db, record)
             ledger.replace_events(db, run_id, mirror.events())
-        return self.take_in(run_id)
+        return self.take_in(run_id, progress)
 
     def snapshot(self, path: Path) -> None:
         with self._writing, self._told():

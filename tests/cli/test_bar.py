@@ -1,8 +1,14 @@
 """How a long ingest tells its progress: not at all when quick, a bar on a terminal, else a line now and then."""
 
+import os
+import pty
 import re
+import select
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +16,7 @@ import pytest
 from dflash_tui.bar import IngestBar
 from dflash_tui.store.base import IngestProgress
 
-from .conftest import on_terminal
+from .conftest import dflash, on_terminal
 
 MB = 1_000_000
 
@@ -87,6 +93,32 @@ def test_a_small_log_is_taken_in_without_a_word_of_progress(tmp_path: Path) -> N
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n')
     assert on_terminal("ingest", str(log)).out == "log: 1 rows, 0 rejected, 1 attempts, last step 1\n"
+
+
+def test_ctrl_c_under_the_bar_leaves_a_terminal_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": {step}.5, "lr": 0.001}}\n' for step in range(800_000)))
+    monkeypatch.setenv("TERM", "xterm")
+    ours, its = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dflash_tui", "ingest", str(log)], stdin=its, stdout=its, stderr=its
+    )
+    os.close(its)
+    shown = b""
+    try:
+        with suppress(OSError):
+            while select.select([ours], [], [], 60)[0] and (data := os.read(ours, 65536)):
+                shown += data
+                if b"log.jsonl" in shown and process.poll() is None:
+                    process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    finally:
+        os.close(ours)
+    assert b"Traceback" not in shown
+    assert shown.count(b"\x1b[?25l") == shown.count(b"\x1b[?25h")
+    assert dflash("ingest", str(log)).code == 0
+    said = dflash("query", "select count(*) n, count(distinct step) d from steps")
+    assert said.out == "n,d\n800000,800000\n"
 
 
 if __name__ == "__main__":
