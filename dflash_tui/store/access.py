@@ -4,6 +4,7 @@ A session that stays uses owner.py: `try_become_owner`, else a StoreClient until
 the owner does not need (duckdb, asyncio) is imported only when there is none.
 """
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -140,8 +141,13 @@ def _served(owner: "Owner") -> Iterator[None]:
             is_serving.set()
 
     thread = threading.Thread(target=run, name="store-owner")
-    thread.start()
     try:
+        try:
+            # A Ctrl-C inside `start` would leave a thread that nobody knows of.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         is_serving.wait()
         if not failed:
             yield
@@ -149,7 +155,11 @@ def _served(owner: "Owner") -> Iterator[None]:
         # A loop that is closed has ended by itself.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(stop.set)
-        thread.join()
+        if thread.ident is not None:
+            thread.join()
+        else:
+            loop.close()
+            owner.give_up()
     if failed:
         if isinstance(failed[0], OSError):
             raise DflashError(f"{paths.socket_file()}: cannot be served ({failed[0]})") from failed[0]

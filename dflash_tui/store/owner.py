@@ -73,7 +73,7 @@ class Owner:
             self._server = await asyncio.start_unix_server(self._accept, place, limit=MAX_REQUEST_BYTES)
             place.chmod(0o600)
         except BaseException:
-            self._give_up()
+            self.give_up()
             raise
         return self
 
@@ -89,9 +89,10 @@ class Owner:
         for client in self._clients:
             client.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
-        await asyncio.to_thread(self._give_up)
+        await asyncio.to_thread(self.give_up)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Leave database and lock; for an owner that never served, or has ended serving."""
         self._enders.shutdown()
         self._ingests.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
