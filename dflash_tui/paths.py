@@ -1,6 +1,5 @@
 """Where things lie on this machine. Says where, makes folders that are ours; reads and writes nothing in them."""
 
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -69,6 +68,9 @@ def socket_file() -> Path:
     place = data_dir() / "run" / "owner.sock"
     if len(os.fsencode(place)) <= _SOCKET_PATH_BYTES:
         return place
+    # Loads OpenSSL: 3 ms, for those with a long home alone.
+    import hashlib
+
     mark = hashlib.sha256(os.fsencode(data_dir().resolve())).hexdigest()[:16]
     return Path("/tmp") / f"dflash-tui-{os.getuid()}" / f"{mark}.sock"
 

@@ -3,7 +3,6 @@
 Nothing here knows colours, widths or where the text goes.
 """
 
-import difflib
 import math
 import unicodedata
 from collections.abc import Iterable
@@ -58,6 +57,8 @@ def duration(seconds: float | None) -> str:
 
 def nearest(word: str, options: Iterable[str]) -> str | None:
     """The option a person most likely meant, if one is near enough."""
+    import difflib
+
     found = difflib.get_close_matches(word, list(options), n=1, cutoff=0.5)
     return found[0] if found else None
 

@@ -9,7 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -68,6 +68,8 @@ def _parser() -> _Parser:
         description="Ask the data with SQL, also while sessions run.",
         add_help=False,
         allow_abbrev=False,
+        # Without a width it loads shutil, and with it three compressors, to ask the terminal.
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
     )
     add = parser.add_argument
     add("sql", metavar="SQL", nargs="*", help="One SELECT, or - to read it from stdin.")
@@ -127,13 +129,15 @@ def _format(asked: argparse.Namespace) -> str:
 
 def _answer(asked: argparse.Namespace, statement: str, params: dict[str, Any], form: str) -> None:
     from dflash_tui.output.sink import file_sink, stdout
+    from dflash_tui.store.asking import answered
 
     is_terminal = asked.output is None and sys.stdout.isatty()
     sink_of: AbstractContextManager[Sink] = file_sink(asked.output) if asked.output else nullcontext(stdout())
     limit = TERMINAL_ROWS if asked.limit is None and is_terminal and form == "table" else asked.limit
     started = perf_counter()
     notices: list[str] = []
-    with sink_of as sink, _ask(statement, params, asked.timeout) as (answer, by):
+    question = answered(statement, params, asked.timeout, say, store_options)
+    with sink_of as sink, question as (answer, by):
         rows = _Rows(answer, limit)
         pieces = pieces_of(form, width=_width() if is_terminal else None, tell=notices.append)
         for piece in pieces(answer.columns, answer.types, rows):
@@ -149,16 +153,6 @@ def _answer(asked: argparse.Namespace, statement: str, params: dict[str, Any], f
         notices.append(f"rows={rows.num} bytes={sink.num_bytes} {times} answered_by={by}")
     for notice in notices:
         say(notice)
-
-
-@contextmanager
-def _ask(statement: str, params: dict[str, Any], timeout_s: float | None) -> "Iterator[tuple[Answer, str]]":
-    """The answer, and who gives it: "owner" or "direct"."""
-    from dflash_tui.store.access import reader
-    from dflash_tui.store.client import StoreClient
-
-    with reader(say, store_options()) as store, store.query(statement, params, timeout_s=timeout_s) as answer:
-        yield answer, "owner" if isinstance(store, StoreClient) else "direct"
 
 
 def _width() -> int:

@@ -1,9 +1,9 @@
 """What a store answers with, and the face that every store shows: the open database, the owner's client.
 
-Only values and a Protocol stand here. The thin client imports this module, so: no duckdb, no asyncio.
+Only values and a Protocol stand here: no duckdb, no asyncio. What a query alone needs of it stands in answer.py.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,48 +12,13 @@ from typing import Any, Literal, Protocol, Self
 import msgspec
 
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.store.answer import Answer as Answer
+from dflash_tui.store.answer import Row as Row
+from dflash_tui.store.frames import IngestProgress as IngestProgress
+from dflash_tui.store.frames import Progress as Progress
+from dflash_tui.store.frames import no_progress as no_progress
 
-Row = tuple[Any, ...]
 NEVER_CUT = 2**63 - 1
-
-
-class Answer:
-    """The result of a query, as a stream of row batches. Close it, or leave its `with`: it holds a cursor.
-
-    Cells are None, bool, int of any size, float (NaN and infinities included), str, bytes, list or dict.
-    Dates, times and intervals are ISO text; a DECIMAL of up to 15 digits is a float, a wider one is text.
-    """
-
-    def __init__(
-        self, columns: list[str], types: list[str], batches: Iterator[list[Row]], close: Callable[[], None]
-    ) -> None:
-        self.columns = columns
-        self.types = types
-        self._batches = batches
-        self._close = close
-
-    def batches(self) -> Iterator[list[Row]]:
-        """The rows, some thousands at a time, as they come; QueryError or TimedOutError may end them."""
-        try:
-            yield from self._batches
-        finally:
-            self.close()
-
-    def rows(self) -> list[Row]:
-        """All rows at once, for answers known to be small."""
-        return [row for batch in self.batches() for row in batch]
-
-    def close(self) -> None:
-        """Cancel what still runs. Harmless when everything has been read."""
-        self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +80,6 @@ class IngestSummary(msgspec.Struct, frozen=True):
     attempts: int = 0
     last_step: int | None = None
     held_back_bytes: int = 0
-
-
-class IngestProgress(msgspec.Struct, frozen=True):
-    """How far an ingest is: `rows` that are committed, bytes of the log that are, of how many that are to be taken in.
-
-    `bytes_total` is 0 while the log is still being copied.
-    """
-
-    rows: int
-    bytes_done: int
-    bytes_total: int
-
-
-# Called as an ingest goes on, in whatever thread does the work. It may raise: the ingest ends there, and what was
-# committed stays.
-Progress = Callable[[IngestProgress], None]
-
-
-def no_progress(progress: IngestProgress) -> None:
-    """For who does not want to know."""
 
 
 class AttemptRow(msgspec.Struct, frozen=True):

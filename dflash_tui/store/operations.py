@@ -10,6 +10,7 @@ from typing import Any
 
 from dflash_tui.store.base import Progress
 from dflash_tui.store.database import Database
+from dflash_tui.store.frames import Request
 from dflash_tui.store.wire import (
     Detail,
     Event,
@@ -17,7 +18,6 @@ from dflash_tui.store.wire import (
     Panels,
     Refresh,
     RegisterRun,
-    Request,
     Resolve,
     Runs,
     Snapshot,

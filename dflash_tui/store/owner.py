@@ -20,24 +20,22 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError
 from dflash_tui.store.base import Answer, IngestProgress, Progress, StoreOptions
 from dflash_tui.store.database import Database
-from dflash_tui.store.lock import StoreLock
-from dflash_tui.store.opening import Notice, open_for_writing
-from dflash_tui.store.operations import operation
-from dflash_tui.store.queries import BATCH_ROWS, RunningQuery
-from dflash_tui.store.wire import (
+from dflash_tui.store.frames import (
     ALIVE_EVERY_S,
     MAX_REQUEST_BYTES,
-    Ingest,
     Query,
     QueryHead,
-    Wait,
-    decode_request,
     encode_request,
     frame,
     pack,
     problem_frame,
     progress_frame,
 )
+from dflash_tui.store.lock import StoreLock
+from dflash_tui.store.opening import Notice, open_for_writing
+from dflash_tui.store.operations import operation
+from dflash_tui.store.queries import BATCH_ROWS, RunningQuery
+from dflash_tui.store.wire import Ingest, Wait, decode_request
 
 _MAX_WORKING = 16
 _MAX_ENDING = 4

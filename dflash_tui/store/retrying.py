@@ -6,13 +6,13 @@ trouble of who only asks.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from itertools import chain
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from dflash_tui.store import wire
 from dflash_tui.store.base import Answer, Progress, Store, no_progress
 from dflash_tui.store.client import OwnerGoneError, StoreClient
+from dflash_tui.store.frames import Request
 from dflash_tui.store.mirror import Mirror
 
 _TRIES = 3
@@ -32,18 +32,11 @@ class RetryingClient(StoreClient):
         self._has_moved = False
         self._left = ExitStack()
 
-    def ask(self, request: wire.Request, kind: type[T], progress: Progress = no_progress) -> T:
+    def ask(self, request: Request, kind: type[T], progress: Progress = no_progress) -> T:
         return self._patiently(lambda: self._ask_seat(request, kind, progress))
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
-        def begin() -> Answer:
-            answer = self._seat.query(sql, params, timeout_s=timeout_s)
-            batches = answer.batches()
-            # With the first rows in hand; behind them an owner that goes away is an error, or rows would come twice.
-            first = next(batches, [])
-            return Answer(answer.columns, answer.types, chain([first] if first else [], batches), answer.close)
-
-        return self._patiently(begin)
+        return self._patiently(lambda: self._seat.query(sql, params, timeout_s=timeout_s).begun())
 
     def _patiently(self, work: Callable[[], T]) -> T:
         for _ in range(_TRIES - 1):
@@ -54,7 +47,7 @@ class RetryingClient(StoreClient):
                 self._has_moved = True
         return work()
 
-    def _ask_seat(self, request: wire.Request, kind: type[T], progress: Progress) -> T:
+    def _ask_seat(self, request: Request, kind: type[T], progress: Progress) -> T:
         if isinstance(request, wire.Event) and self._has_moved and request.event in Mirror(request.run_id).events():
             return cast(T, None)
         if isinstance(self._seat, StoreClient):

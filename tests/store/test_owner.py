@@ -14,7 +14,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageError
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import client, owner, wire
+from dflash_tui.store import exchange, frames, owner
 from dflash_tui.store.access import reader, writer
 from dflash_tui.store.base import IngestProgress, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
@@ -137,10 +137,10 @@ async def test_a_clients_death_cancels_its_query() -> None:
 
 async def test_many_dead_clients_leave_no_thread_busy() -> None:
     async with await become_owner() as ours:
-        exchanges = [await asyncio.to_thread(client.Exchange, wire.Query(ENDLESS, {}, None)) for _ in range(20)]
+        exchanges = [await asyncio.to_thread(exchange.Exchange, frames.Query(ENDLESS, {}, None)) for _ in range(20)]
         await running(ours, 20)
-        for exchange in exchanges:
-            exchange.close()
+        for held in exchanges:
+            held.close()
         await running(ours, 0)
         assert await asyncio.to_thread(rows_of, StoreClient(), "select 1") == [(1,)]
 
@@ -210,8 +210,8 @@ def test_a_strange_request_is_answered_and_survived(request_line: bytes) -> None
 
 
 def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "HELLO_S", 0.5)
-    monkeypatch.setattr(client, "SILENT_S", 1.5)
+    monkeypatch.setattr(exchange, "HELLO_S", 0.5)
+    monkeypatch.setattr(exchange, "SILENT_S", 1.5)
     with child("own") as process:
         process.send_signal(signal.SIGSTOP)
         try:
@@ -224,14 +224,14 @@ def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatc
 
 def test_a_working_owner_is_not_taken_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, "ALIVE_EVERY_S", 0.1)
-    monkeypatch.setattr(client, "SILENT_S", 0.6)
+    monkeypatch.setattr(exchange, "SILENT_S", 0.6)
     with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=1.5) as answer:
         answer.rows()
-    assert wire.ALIVE_EVERY_S < wire.SILENT_S / 2
+    assert frames.ALIVE_EVERY_S < frames.SILENT_S / 2
 
 
 def test_an_owner_that_stops_in_the_middle_of_its_work_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "SILENT_S", 1.5)
+    monkeypatch.setattr(exchange, "SILENT_S", 1.5)
     with child("own") as process, concurrent.futures.ThreadPoolExecutor(1) as thread:
         asking = thread.submit(rows_of, StoreClient(), ENDLESS)
         time.sleep(0.3)

@@ -10,7 +10,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import RunEvent, RunRecord
-from dflash_tui.store import wire
+from dflash_tui.store import frames, wire
 from dflash_tui.store.access import reader, writer
 from dflash_tui.store.client import OwnerGoneError, has_owner
 from dflash_tui.store.mirror import Mirror
@@ -81,8 +81,8 @@ def test_a_reader_is_answered_by_the_next_owner() -> None:
 @pytest.mark.usefixtures("one_run")
 def test_rows_that_were_handed_on_are_not_asked_for_again() -> None:
     def first_rows(request: wire.AnyRequest) -> bytes:
-        head = wire.frame(wire.pack(wire.QueryHead(["n"], ["BIGINT"])), has_more=True)
-        return head + wire.frame(wire.pack([(n,) for n in range(BATCH_ROWS)]), has_more=True)
+        head = frames.frame(frames.pack(frames.QueryHead(["n"], ["BIGINT"])), has_more=True)
+        return head + frames.frame(frames.pack([(n,) for n in range(BATCH_ROWS)]), has_more=True)
 
     with dying_owner(first_rows), reader() as store, store.query("select range n from range(10000)") as answer:
         batches = answer.batches()

@@ -17,6 +17,21 @@ def loaded(code: str) -> str:
     return done.stdout.strip()
 
 
+def test_one_query_loads_only_what_it_needs() -> None:
+    """The rest of the store costs a third of such a query's time."""
+    with child("own"):
+        ask = (
+            "with answered('select 1', {}, None, print, None) as (answer, by):\n"
+            "    assert (answer.rows(), by) == ([(1,)], 'owner')\n"
+            "import sys; ours = {name for name in sys.modules if name.startswith('dflash_tui.store.')}\n"
+            "print(sorted(name.rpartition('.')[2] for name in ours))"
+        )
+        assert loaded(f"from dflash_tui.store.asking import answered\n{ask}").splitlines() == [
+            "['answer', 'asking', 'exchange', 'frames']",
+            "[]",
+        ]
+
+
 def test_a_query_that_the_owner_answers_loads_nothing_heavy() -> None:
     with child("own"):
         ask = "with reader() as store, store.query('select 1') as answer: assert answer.rows() == [(1,)]"
