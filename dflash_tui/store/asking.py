@@ -23,12 +23,15 @@ def answered(
     options: "Callable[[], StoreOptions]",
 ) -> Iterator[tuple[Answer, str]]:
     """The answer to one read-only statement, and who gives it, "owner" or "direct". Errors as of `Store.query`."""
+    found: Answer | None
     try:
-        answer, by = query_owner(sql, params, timeout_s).begun(), "owner"
+        found, by = query_owner(sql, params, timeout_s).begun(), "owner"
     except OwnerGoneError:
-        pass
-    else:
-        with answer:
+        from dflash_tui.store.direct import query_file
+
+        found, by = query_file(sql, params, timeout_s), "direct"
+    if found:
+        with found as answer:
             yield answer, by
         return
     from dflash_tui.store.access import reader

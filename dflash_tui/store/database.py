@@ -16,10 +16,9 @@ from weakref import WeakSet
 
 import duckdb
 
-from dflash_tui import paths
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
-from dflash_tui.store import ledger
+from dflash_tui.store import ledger, schema
 from dflash_tui.store.base import (
     Answer,
     IngestProgress,
@@ -47,7 +46,6 @@ from dflash_tui.store.staging import SCHEMA as STAGING
 from dflash_tui.store.transactions import interruptible, transaction
 from dflash_tui.text import visible
 
-SCHEMA_VERSION = 2
 _COPY_TIMEOUT_S = 600.0
 
 
@@ -68,7 +66,7 @@ class Database:
         try:
             self.is_new = not read_only and self._apply_schema()
             self._check_version()
-            self._tables = _names_of_tables(self._db)
+            self._tables = schema.names()
             self._write_db = self._cursor()
             if not read_only:
                 self._db.execute(f"attach ':memory:' as {STAGING}")
@@ -80,10 +78,10 @@ class Database:
             raise
 
     def _apply_schema(self) -> bool:
-        if _names_of_tables(self._db):
+        if self._db.execute("select count(*) from duckdb_tables() where not internal").fetchall() != [(0,)]:
             return False
         self._db.execute("begin")
-        self._db.execute((paths.bundled("sql") / "schema.sql").read_text())
+        self._db.execute(schema.script())
         self._db.execute("commit")
         # DDL is what a write-ahead log may fail to replay: it must not stay there.
         self._db.execute("checkpoint")
@@ -91,7 +89,7 @@ class Database:
 
     def _check_version(self) -> None:
         [(version,)] = self._db.execute("select version from store").fetchall()
-        if version != SCHEMA_VERSION:
+        if version != schema.version():
             raise SchemaVersionError(f"{self.path}: was made by another version of dflash-tui (schema {version})")
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
@@ -258,11 +256,3 @@ class Database:
 
 class SchemaVersionError(DflashError):
     """The tables are not those of this program: they are made anew from the mirrors."""
-
-
-def _names_of_tables(db: duckdb.DuckDBPyConnection) -> list[str]:
-    rows = db.execute(
-        "select table_name from duckdb_tables() where not internal and database_name = current_database() union all"
-        " select view_name from duckdb_views() where not internal and database_name = current_database()"
-    ).fetchall()
-    return [name for (name,) in rows]

@@ -32,6 +32,18 @@ def test_one_query_loads_only_what_it_needs() -> None:
         ]
 
 
+def test_a_query_without_an_owner_loads_no_more_than_the_database() -> None:
+    with child("own"):
+        pass
+    ask = (
+        "with answered('select 1', {}, None, print, None) as (answer, by):\n"
+        "    assert (answer.rows(), by) == ([(1,)], 'direct')"
+    )
+    assert loaded(f"from dflash_tui.store.asking import answered\n{ask}") == "['duckdb']"
+    panels = "import sys; print('dflash_tui.store.panels' in sys.modules, 'dflash_tui.store.intake' in sys.modules)"
+    assert loaded(f"from dflash_tui.store.asking import answered\n{ask}\n{panels}").startswith("False False")
+
+
 def test_a_query_that_the_owner_answers_loads_nothing_heavy() -> None:
     with child("own"):
         ask = "with reader() as store, store.query('select 1') as answer: assert answer.rows() == [(1,)]"
