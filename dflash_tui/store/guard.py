@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dflash_tui.errors import QueryError
+from dflash_tui.store.functions import FUNCTIONS, TABLE_FUNCTIONS
 from dflash_tui.text import did_you_mean, visible
 
 # What the database is opened with. No more can be changed once it is open.
@@ -27,23 +28,18 @@ LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "lock_configuration": "true",
 }
 
-_TABLE_FUNCTIONS = frozenset(
-    {"range", "generate_series", "unnest", "repeat", "json_each", "json_tree", "pragma_table_info", "pragma_version"}
-    | {"pragma_database_size", "pragma_storage_info", "duckdb_columns", "duckdb_constraints", "duckdb_databases"}
-    | {"duckdb_functions", "duckdb_keywords", "duckdb_memory", "duckdb_schemas", "duckdb_settings", "duckdb_tables"}
-    | {"duckdb_types", "duckdb_views"}
-)
-_METADATA = frozenset({"information_schema", "pg_catalog"})
+_METADATA = (["information_schema"], ["pg_catalog"])
 _CATALOG_VIEWS = frozenset(
     {"duckdb_columns", "duckdb_constraints", "duckdb_databases", "duckdb_schemas", "duckdb_tables", "duckdb_types"}
     | {"duckdb_views", "sqlite_master", "pragma_database_list"}
 )
-# Functions that read files or variables of the machine, run text, write to logs or only wait.
-_FORBIDDEN = re.compile(
-    r"(read|write|parquet|sniff|copy|http|load|install)_.*|.*_scan|glob|query|query_table|getenv|.*serialized_sql"
-    r"|.*sleep.*|nextval|setval|histogram_values|force_checkpoint|checkpoint|(en|dis)able_.*|add_.*|remove_.*"
+# Everything in a parsed SELECT that is no expression. Writing CTEs are statements of other kinds.
+_SHAPES = frozenset(
+    {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+    | {"BASE_TABLE", "EMPTY", "EXPRESSION_LIST", "JOIN", "PIVOT", "SHOW_REF", "SUBQUERY", "TABLE_FUNCTION"}
+    | {"DISTINCT_MODIFIER", "LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER", "ORDER_MODIFIER"}
+    | {"ORDER_DEFAULT", "ASCENDING", "DESCENDING"}
 )
-_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _PLAIN_NAME = re.compile(r"\w[\w $-]*")
 _EXPLAIN = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*explain\b", re.IGNORECASE | re.DOTALL)
 
@@ -117,9 +113,10 @@ def _check_tree(tree: Any, tables: Collection[str], offset: int) -> None:
     for node in nodes:
         for cte in node.get("cte_map", {}).get("map", []):
             known.add(_cte_name(cte["key"]))
+    called_in_from = {id(node["function"]) for node in nodes if node.get("type") == "TABLE_FUNCTION"}
     for node in nodes:
         kind = node.get("type")
-        if isinstance(kind, str) and kind.endswith("NODE") and kind not in _NODES:
+        if isinstance(kind, str) and "class" not in node and kind not in _SHAPES:
             raise QueryError(f"only SELECT is allowed in a query, not {kind.partition('_')[0]}")
         if kind == "BASE_TABLE":
             _check_table(node, known, offset)
@@ -127,7 +124,7 @@ def _check_tree(tree: Any, tables: Collection[str], offset: int) -> None:
             _check_shown(node, known)
         elif kind == "TABLE_FUNCTION":
             _check_table_function(node, offset)
-        elif "function_name" in node:
+        elif "function_name" in node and id(node) not in called_in_from:
             _check_function(node, offset)
 
 
@@ -144,11 +141,12 @@ def _column(node: dict[str, Any], offset: int) -> int | None:
 
 
 def _check_table(node: dict[str, Any], known: set[str], offset: int) -> None:
-    name, schema = node["table_name"], node["schema_name"].lower()
-    if schema in _METADATA or (schema in ("", "main") and name.lower() in known | _CATALOG_VIEWS):
+    *schema, name = node["qualified_name"]["path"]
+    schema = [part.lower() for part in schema]
+    if schema in _METADATA or (schema in ([], ["main"]) and name.lower() in known | _CATALOG_VIEWS):
         return
     where = _column(node, offset)
-    if not _PLAIN_NAME.fullmatch(name) or schema not in ("", "main"):
+    if not _PLAIN_NAME.fullmatch(name) or schema not in ([], ["main"]):
         raise QueryError(f"{name!r} is no table of the store, and a query reads no files", where)
     raise QueryError(f"there is no table {name!r}; {did_you_mean(name, known)}", where)
 
@@ -162,14 +160,16 @@ def _check_shown(node: dict[str, Any], known: set[str]) -> None:
 
 def _check_table_function(node: dict[str, Any], offset: int) -> None:
     name = node["function"]["function_name"]
-    if name.lower() not in _TABLE_FUNCTIONS:
+    if name.lower() not in TABLE_FUNCTIONS:
         raise QueryError(f"the table function {name!r} is not allowed in a query", _column(node, offset))
 
 
 def _check_function(node: dict[str, Any], offset: int) -> None:
-    name = node["function_name"]
-    if _FORBIDDEN.fullmatch(name.lower()):
-        raise QueryError(f"the function {name!r} is not allowed in a query", _column(node, offset))
+    name = str(node["function_name"])
+    # Operators are functions too, with signs for a name.
+    if re.fullmatch(r"\w+", name) and name.lower() not in FUNCTIONS:
+        hint = did_you_mean(name.lower(), FUNCTIONS)
+        raise QueryError(f"a query has no function {name!r}; {hint}", _column(node, offset))
 
 
 # What to do about a damaged file; an error about one ends so.
