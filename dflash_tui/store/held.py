@@ -16,7 +16,7 @@ import msgspec
 
 from dflash_tui.runs import Cursor
 from dflash_tui.store.base import IngestSummary, RejectedLine
-from dflash_tui.store.mirror import TRAIN_LOG, Mirror, anchor
+from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.sources import Log
 
 _BLOCK_BYTES = 4 << 20
@@ -191,10 +191,7 @@ def _append(log: Log, mirror: Mirror, held: int, extent: Extent) -> None:
     if offset < extent.begin:
         offset += 1
         mirror.append(TRAIN_LOG, b"\n", Cursor(offset))
-    log.lines.seek(held)
-    while block := log.lines.read(_BLOCK_BYTES):
-        offset += len(block)
-        mirror.append(TRAIN_LOG, block, Cursor(offset, None, anchor(block)))
+    mirror.append_file(TRAIN_LOG, log.lines, held)
 
 
 def _count_lines(file: IO[bytes], size: int) -> int:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
@@ -26,6 +26,9 @@ TRAIN_LOG: Final = "train_log.jsonl"
 _STREAM = re.compile(r"train_log\.jsonl|attempts/[1-9][0-9]{0,5}/output\.log")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _ANCHOR_BYTES = 64
+_BLOCK_BYTES = 4 << 20
+# At once in the kernel: a Ctrl-C waits for its end.
+_COPY_BYTES = 64 << 20
 
 
 def anchor(tail: bytes) -> str:
@@ -142,6 +145,11 @@ class Mirror:
             with file.open("ab") as copy:
                 copy.write(data)
 
+    def append_file(self, stream: str, source: IO[bytes], begin: int) -> None:
+        """Add all that a file on this machine holds from byte `begin` on."""
+        with self._writing(self.path(stream)) as file, file.open("ab") as copy:
+            _copy_rest(source, begin, copy)
+
     def start_generation(self, stream: str, reason: str) -> int:
         """Set the copy aside and begin a fresh one. Returns the number of the generation that begins."""
         file = self.path(stream)
@@ -178,6 +186,23 @@ class Mirror:
         except FileNotFoundError:
             return None
         return int(text) if text.isdecimal() else None
+
+
+def _copy_rest(source: IO[bytes], begin: int, copy: IO[bytes]) -> None:
+    if hasattr(os, "copy_file_range"):
+        # The kernel copies 3 times as fast, but never to where a file is open for appending.
+        end = os.open(copy.name, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.lseek(end, 0, os.SEEK_END)
+            while num := os.copy_file_range(source.fileno(), end, _COPY_BYTES, begin):
+                begin += num
+        except OSError:
+            pass  # Not between these file systems, or there is no room: what follows meets it again, and says so.
+        finally:
+            os.close(end)
+    source.seek(begin)
+    while block := source.read(_BLOCK_BYTES):
+        copy.write(block)
 
 
 def _replace(file: Path, data: bytes) -> None:

@@ -51,21 +51,27 @@ def story(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
 
 
 def trainer(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
-    """What `trainer/` logs a step: more keys, the event named."""
+    """What `trainer/` logs a step: more keys, the event named, and some of them every 50 steps only."""
     for record in story(steps, rng):
         step = int(str(record["step"]))
+        sparse = {
+            "n_blocks": 512,
+            "draft_top1_prob": round(rng.random(), 4),
+            "position_acc": [round(0.9 * 0.8**slot + rng.gauss(0, 0.01), 4) for slot in range(15)],
+            "rss_gb": 12.5,
+        }
         yield {
             "event": "train",
             **record,
             "accept_len": round(1 + rng.random() * 3, 4),
             "grad_clipped": False,
+            "supervised_share": round(0.4 + rng.gauss(0, 0.02), 4),
             "tokens": 55_400,
             "tokens_total": 55_400 * step,
             "draft_tokens": 8192,
-            "n_blocks": 512,
             "step_time_s": round(rng.gauss(2.12, 0.01), 4),
             "target_fwd_s": round(rng.gauss(0.8, 0.01), 4),
-            "rss_gb": 12.5,
+            **(sparse if step % 50 == 1 else {}),
         }
 
 

@@ -7,7 +7,7 @@ import duckdb
 
 with open(sys.argv[1]) as log:
     first = json.loads(log.readline())
-kinds = {bool: "BOOLEAN", int: "DOUBLE", float: "DOUBLE", str: "VARCHAR"}
+kinds = {bool: "BOOLEAN", int: "DOUBLE", float: "DOUBLE", str: "VARCHAR", list: "DOUBLE[]"}
 columns = {key: kinds[type(value)] for key, value in first.items()}
 with duckdb.connect(sys.argv[2]) as db:
     db.execute(
