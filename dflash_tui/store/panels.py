@@ -22,7 +22,7 @@ Nothing here draws, formats for a person, or writes: all panels of a report see 
 import os
 from collections import deque
 from collections.abc import Collection
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 import duckdb
 
@@ -62,7 +62,8 @@ def run_panels(
     try:
         report = Report(Question(run_id, window, max(1, buckets), length_edges, stretches), view, answers, num_forgets)
         found = {panel.name: kept for panel in chosen if (kept := report.kept(panel))}
-        found |= _answer_all(report, view, [panel for panel in chosen if panel.name not in found])
+        if missing := [panel for panel in chosen if panel.name not in found]:
+            found |= _answer_all(report, view, missing)
     finally:
         view.end()
     return [found[panel.name] for panel in chosen]
@@ -78,7 +79,10 @@ def _chosen(names: Collection[str] | None) -> list[Panel]:
 
 
 def _answer_all(report: Report, view: View, panels: list[Panel]) -> dict[str, PanelResult]:
-    """`panels` answered by this thread and by others that help it, each through a cursor of its own."""
+    """`panels` answered by several threads, each through a cursor of its own, the first through `view`.
+
+    None by the caller's: in a main thread the engine hears of no Ctrl-C while it works.
+    """
     waiting, found = deque(panels), dict[str, PanelResult]()
 
     def work(view: View) -> None:
@@ -95,32 +99,27 @@ def _answer_all(report: Report, view: View, panels: list[Panel]) -> dict[str, Pa
             # Rows that were committed since the report began would be in some of its panels only.
             if helping.state == view.state:
                 work(helping)
-        except BaseException:
-            waiting.clear()
-            raise
         finally:
             helping.end()
 
     cursors = [view.cursor.cursor() for _ in range(min(_MAX_THREADS, len(panels)) - 1)]
-    with ThreadPoolExecutor(max(1, len(cursors)), "panels") as pool:
-        helpers = [pool.submit(help_out, cursor) for cursor in cursors]
+    with ThreadPoolExecutor(1 + len(cursors), "panels") as pool:
+        workers = [pool.submit(work, view), *(pool.submit(help_out, cursor) for cursor in cursors)]
         try:
-            work(view)
-            for helper in helpers:
-                helper.result()
+            for worker in wait(workers, return_when=FIRST_EXCEPTION).done:
+                worker.result()
         except BaseException:
             waiting.clear()
-            _end(helpers, cursors)
+            _end(workers, [view.cursor, *cursors])
             raise
         finally:
-            wait(helpers)
             for cursor in cursors:
                 cursor.close()
     return found
 
 
-def _end(helpers: list[Future[None]], cursors: list[duckdb.DuckDBPyConnection]) -> None:
+def _end(workers: list[Future[None]], cursors: list[duckdb.DuckDBPyConnection]) -> None:
     # An interrupt between two steps of the engine is lost, so it is repeated until the other thread lets go.
-    while wait(helpers, timeout=_INTERRUPT_EVERY_S).not_done:
+    while wait(workers, timeout=_INTERRUPT_EVERY_S).not_done:
         for cursor in cursors:
             cursor.interrupt()

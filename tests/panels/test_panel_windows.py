@@ -2,8 +2,11 @@
 
 import json
 import math
+import os
+import signal
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,16 +154,22 @@ def test_two_stretches_replace_early_and_late(runs: Runs) -> None:
     assert found["ddtree_streak8", "change_pct"][0] == pytest.approx(100 * (95.5 / 15.5 - 1))
 
 
-def test_a_cancelled_report_is_not_a_failed_panel(runs: Runs) -> None:
-    file = paths.config_dir() / "panels" / "endless.sql"
-    file.parent.mkdir(parents=True)
-    file.write_text("select count(*) as n from range(1000000) a, range(1000000) b where a.range + b.range < 0")
+@pytest.mark.parametrize("num", [1, 3])
+@pytest.mark.parametrize("is_ctrl_c", [True, False])
+def test_a_cancelled_report_is_not_a_failed_panel(runs: Runs, num: int, is_ctrl_c: bool) -> None:
+    names = [f"endless{n}" for n in range(num)]
+    folder = paths.config_dir() / "panels"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / f"{name}.sql").write_text(
+            "select count(*) as n from range(1000000) a, range(1000000) b where a.range + b.range < 0"
+        )
     run = runs.add([{"step": 1}])
     runs.store.close()
     with duckdb.connect(runs.folder / "windows.duckdb", read_only=True, config=LOCKED_DOWN) as db:
-        timer = threading.Timer(0.2, db.interrupt)
+        timer = threading.Timer(0.3, partial(os.kill, os.getpid(), signal.SIGINT) if is_ctrl_c else db.interrupt)
         timer.start()
-        with pytest.raises(duckdb.InterruptException):
-            run_panels(db, run, ["endless"], Window(), 60, (1500.0, 3000.0))
+        with pytest.raises(KeyboardInterrupt if is_ctrl_c else duckdb.InterruptException):
+            run_panels(db, run, names, Window(), 60, (1500.0, 3000.0))
         timer.join()
         assert db.execute("select 1").fetchall() == [(1,)]
