@@ -5,7 +5,7 @@ The only place that writes `logged`. Its caller makes sure that there is one at 
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from dflash_tui.store.logged import Logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.rows import Batch, RowReader, SliceRows, SourceSlice
 from dflash_tui.store.shapes import line_reader
-from dflash_tui.store.staging import Place, TrainRow, copy_rows, drop, train_rows
+from dflash_tui.store.staging import Place, TrainRow, copy_rows, drop, drop_all, train_rows
 from dflash_tui.store.transactions import transaction
 
 # Two row groups: a transaction of more than one goes to the file at once instead of through the log, which is 1.4 times
@@ -125,15 +125,17 @@ class Intake:
         sources = [source for run in runs for source in _sources(run)]
         meter = _Meter(sources, progress)
         meter.tell()
-        with closing(self._batches(sources)) as batches:
-            for group in _groups(batches):
-                try:
+        try:
+            with closing(self._batches(sources)) as batches:
+                for group in _groups(batches):
                     with transaction(self._db):
                         self._take(group, sources, tallies)
                         self._save(_runs_of(group, sources))
-                finally:
                     drop(self._db, [batch.staged for batch in group if batch.staged])
-                meter.advance(group)
+                    meter.advance(group)
+        except BaseException:
+            drop_all(self._db)
+            raise
         # Remembered only now: after an error the tables say where the runs stand.
         self._standings.update((run.run_id, run) for run in runs)
         return {run.run_id: _summary(run, tallies[run.run_id]) for run in runs}
@@ -197,8 +199,7 @@ class Intake:
                         ahead.append(readers.submit(self._read, more))
                     yield from found
             finally:
-                for future in ahead:
-                    _abandon(future, self._db)
+                readers.shutdown(cancel_futures=True)
 
     def _read(self, slices: list[SourceSlice]) -> list[Batch]:
         cursor = self._db.cursor()
@@ -358,12 +359,6 @@ def _runs_of(group: list[Batch], sources: list[_Source]) -> list[_Standing]:
     return list(
         {sources[number].run.run_id: sources[number].run for batch in group for number in batch.sources}.values()
     )
-
-
-def _abandon(future: Future[list[Batch]], db: duckdb.DuckDBPyConnection) -> None:
-    """Throw away what was read ahead and will not be taken."""
-    if not future.cancel() and not future.exception():
-        drop(db, [batch.staged for batch in future.result() if batch.staged])
 
 
 def _summary(run: _Standing, tally: _Tally) -> IngestSummary:

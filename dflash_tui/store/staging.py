@@ -98,7 +98,14 @@ def stage(
 
 def drop(db: duckdb.DuckDBPyConnection, parts: Sequence[Staged]) -> None:
     for part in parts:
-        db.execute(f"drop table if exists {part.table}")
+        db.execute(f"drop table {part.table}")
+
+
+def drop_all(db: duckdb.DuckDBPyConnection) -> None:
+    """What an error left, of whatever thread."""
+    rows = db.execute("select table_name from duckdb_tables() where database_name = $1", [SCHEMA]).fetchall()
+    for (name,) in rows:
+        db.execute(f"drop table {SCHEMA}.{name}")
 
 
 # Text and attributes of the lines. A constant text is split in a third of the time that a column takes.

@@ -5,7 +5,9 @@ import json
 import pytest
 
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import rows
+from dflash_tui.store import intake, rows
+from dflash_tui.store import lines as lines_module
+from dflash_tui.store.base import IngestProgress
 from dflash_tui.store.database import Database
 from dflash_tui.store.forms import Form, Forms
 from dflash_tui.store.keys import Names
@@ -140,3 +142,26 @@ def test_a_reader_gives_one_batch_for_plain_lines_of_several_sources(database: D
         (2, 1, 9, 9),
     ]
     assert [c.keys for c in counts if c] == [{"step", "loss"}, {"step", "lr", "epoch"}]
+
+
+def test_an_ingest_that_is_broken_off_leaves_nothing_staged(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (lines_module, intake):
+        monkeypatch.setattr(module, "SLICE_LINES", 50)
+    database.register_run(RunRecord("r", "r", "ingested"))
+    grow("r", b"".join(b'{"step": %d, "loss": 2.5}\n' % step for step in range(1, 2001)))
+    monkeypatch.setattr(intake, "_COMMIT_LINES", 200)
+
+    def stop(progress: IngestProgress) -> None:
+        if progress.rows:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        database.take_in("r", stop)
+    assert (
+        database._db.execute("select table_name from duckdb_tables() where database_name = 'staging'").fetchall() == []
+    )
+    assert rows_of(database, "select count(*) from steps") == [(200,)]
+    assert database.take_in("r").rows == 1800
+    assert rows_of(database, "select count(*), count(distinct step), max(step) from steps") == [(2000, 2000, 2000)]
