@@ -8,8 +8,8 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,8 +20,9 @@ from dflash_tui.output.formats import FORMATS, format_named, format_of, pieces_o
 from dflash_tui.text import did_you_mean
 
 if TYPE_CHECKING:
+    from dflash_tui.output.delivery import Delivered
     from dflash_tui.output.sink import Sink
-    from dflash_tui.store.base import Answer, Row
+    from dflash_tui.store.answer import Answer
 
 # What a terminal gets of a table unless --limit says more.
 TERMINAL_ROWS = 100
@@ -64,7 +65,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="dflash-tui query",
-        usage="dflash-tui query SQL|- [-p NAME=VALUE]... [OPTIONS]",
+        usage="dflash-tui query SQL|- [-p NAME=VALUE]... [OPTIONS]\n       dflash-tui query --schema [OPTIONS]",
         description="Ask the data with SQL, also while sessions run.",
         add_help=False,
         allow_abbrev=False,
@@ -86,6 +87,7 @@ def _parser() -> _Parser:
     add("--limit", metavar="N", type=int, help=f"Rows at most; a table on a terminal has {TERMINAL_ROWS} unless told.")
     add("--timeout", metavar="S", type=float, help="Seconds until the query is given up, its last row included.")
     add("--stats", action="store_true", help="Rows, bytes and milliseconds on stderr.")
+    add("--schema", action="store_true", help="The tables, their columns, types, units and meanings.")
     add("--help", action="store_true", help="This.")
     return parser
 
@@ -95,6 +97,10 @@ def _statement(asked: argparse.Namespace) -> str:
         raise UsageError(f"--limit {asked.limit}: must be 0 or more")
     if asked.timeout is not None and not (asked.timeout > 0 and math.isfinite(asked.timeout)):
         raise UsageError(f"--timeout {asked.timeout:g}: must be more than 0 seconds")
+    if asked.schema and (asked.sql or asked.settings):
+        raise UsageError("--schema takes no SQL: ask for one of them")
+    if asked.schema:
+        return ""
     if not asked.sql:
         raise UsageError('there is no query: dflash-tui query "select max(step) from steps"')
     return _read_statement() if asked.sql == ["-"] else str(asked.sql[0])
@@ -128,31 +134,85 @@ def _format(asked: argparse.Namespace) -> str:
 
 
 def _answer(asked: argparse.Namespace, statement: str, params: dict[str, Any], form: str) -> None:
-    from dflash_tui.output.sink import file_sink, stdout
-    from dflash_tui.store.asking import answered
-
     is_terminal = asked.output is None and sys.stdout.isatty()
-    sink_of: AbstractContextManager[Sink] = file_sink(asked.output) if asked.output else nullcontext(stdout())
-    limit = TERMINAL_ROWS if asked.limit is None and is_terminal and form == "table" else asked.limit
-    started = perf_counter()
+    limit = asked.limit
+    if limit is None and is_terminal and form == "table" and not asked.schema:
+        limit = TERMINAL_ROWS
     notices: list[str] = []
-    question = answered(statement, params, asked.timeout, say, store_options)
-    with sink_of as sink, question as (answer, by):
-        rows = _Rows(answer, limit)
-        pieces = pieces_of(form, width=_width() if is_terminal else None, tell=notices.append)
-        for piece in pieces(answer.columns, answer.types, rows):
-            sink.write(piece)
-    if rows.is_cut:
+    started = perf_counter()
+    if form == "parquet":
+        out, by = _write_parquet(asked, statement, params, is_terminal)
+    else:
+        out, by = _write_text(asked, statement, params, form, limit, _width() if is_terminal else None, notices.append)
+    ended = perf_counter()
+    if out.is_cut:
         more = "--limit N shows N of them, --format csv all" if asked.limit is None else "a larger --limit shows them"
         notices.append(f"showing the first {limit:,} rows, and there are more: {more}")
     if asked.stats:
-        ended = perf_counter()
-        times = (
-            f"first_row_ms={((rows.first_at or ended) - started) * 1000:.1f} total_ms={(ended - started) * 1000:.1f}"
-        )
-        notices.append(f"rows={rows.num} bytes={sink.num_bytes} {times} answered_by={by}")
+        first_at = out.first_at or ended
+        times = f"first_row_ms={(first_at - started) * 1000:.1f} total_ms={(ended - started) * 1000:.1f}"
+        notices.append(f"rows={out.num_rows} bytes={out.num_bytes} {times} answered_by={by}")
     for notice in notices:
         say(notice)
+
+
+def _write_text(
+    asked: argparse.Namespace,
+    statement: str,
+    params: dict[str, Any],
+    form: str,
+    limit: int | None,
+    width: int | None,
+    tell: Callable[[str], None],
+) -> "tuple[Delivered, str]":
+    from dflash_tui.output.delivery import deliver
+    from dflash_tui.output.sink import file_sink, stdout
+
+    pieces = pieces_of(form, width=width, tell=tell)
+    sink_of: AbstractContextManager[Sink] = file_sink(asked.output) if asked.output else nullcontext(stdout())
+    with sink_of as sink, _question(asked, statement, params) as (answer, by):
+        return deliver(answer, pieces, limit, sink), by
+
+
+@contextmanager
+def _question(asked: argparse.Namespace, statement: str, params: dict[str, Any]) -> "Iterator[tuple[Answer, str]]":
+    if asked.schema:
+        from dflash_tui.store.meanings import answer_meanings
+
+        yield answer_meanings(), "direct"
+        return
+    from dflash_tui.store.asking import answered
+
+    with answered(statement, params, asked.timeout, say, store_options) as found:
+        yield found
+
+
+def _write_parquet(
+    asked: argparse.Namespace, statement: str, params: dict[str, Any], is_terminal: bool
+) -> "tuple[Delivered, str]":
+    from dflash_tui.output.delivery import Delivered
+    from dflash_tui.output.sink import file_sink, is_special, replacing, stdout
+    from dflash_tui.store.parquet import write_parquet
+    from dflash_tui.store.snapshots import private_folder
+
+    if asked.schema:
+        raise UsageError("--schema is text: use --format csv or json")
+    if is_terminal:
+        raise UsageError("parquet is no text: name a file with --output")
+
+    def write(place: Path) -> "tuple[Delivered, str]":
+        done = write_parquet(statement, params, asked.timeout, place, asked.limit, say, store_options())
+        return Delivered(done.num_rows, done.is_cut, place.stat().st_size, None), done.by
+
+    if asked.output and not is_special(asked.output):
+        with replacing(asked.output) as (place, _):
+            return write(place)
+    # A pipe cannot be written in places.
+    with private_folder() as folder:
+        out = write(folder / "answer.parquet")
+        with file_sink(asked.output) if asked.output else nullcontext(stdout()) as sink:
+            sink.copy(folder / "answer.parquet")
+        return out
 
 
 def _width() -> int:
@@ -160,25 +220,3 @@ def _width() -> int:
         return int(os.environ["COLUMNS"])
     except (KeyError, ValueError):
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
-
-
-class _Rows:
-    """The batches of an answer up to `limit` rows; tells then how many there were, and whether there were more."""
-
-    def __init__(self, answer: "Answer", limit: int | None) -> None:
-        self.num = 0
-        self.is_cut = False
-        self.first_at: float | None = None
-        self._answer = answer
-        self._limit = limit
-
-    def __iter__(self) -> "Iterator[list[Row]]":
-        for batch in self._answer.batches():
-            self.first_at = self.first_at or perf_counter()
-            room = len(batch) if self._limit is None else min(len(batch), self._limit - self.num)
-            self.num += room
-            if room:
-                yield batch if room == len(batch) else batch[:room]
-            if room < len(batch):
-                self.is_cut = True
-                return

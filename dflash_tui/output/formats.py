@@ -13,7 +13,7 @@ from dflash_tui.text import did_you_mean
 Batches = Iterable[list[tuple[Any, ...]]]
 Pieces = Callable[[list[str], list[str], Batches], Iterator[str]]
 
-FORMATS = ("table", "csv", "json", "jsonl", "md")
+FORMATS = ("table", "csv", "json", "jsonl", "md", "parquet")
 _ENDINGS = {
     ".txt": "table",
     ".csv": "csv",
@@ -21,6 +21,7 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".md": "md",
+    ".parquet": "parquet",
 }
 
 

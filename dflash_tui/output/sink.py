@@ -40,6 +40,12 @@ class Sink:
             self.num_bytes += written
             left = left[written:]
 
+    def copy(self, file: Path) -> None:
+        """All of a file's bytes."""
+        with file.open("rb") as source:
+            while data := source.read(1 << 20):
+                self.write_bytes(data)
+
 
 def _wait_for_room(descriptor: int) -> None:
     import select
@@ -63,6 +69,11 @@ def file_sink(file: Path) -> Iterator[Sink]:
             raise DflashError(f"{file}: nobody reads from it") from e
 
 
+def is_special(file: Path) -> bool:
+    """Whether it is there and neither a plain file nor a folder: a pipe, a device."""
+    return file.exists() and not file.is_file() and not file.is_dir()
+
+
 @contextmanager
 def replacing(file: Path) -> Iterator[tuple[Path, int]]:
     """A file beside `file` and its descriptor; renamed to `file` in the end, removed by an error.
@@ -71,21 +82,21 @@ def replacing(file: Path) -> Iterator[tuple[Path, int]]:
     """
     if file.is_dir():
         raise UsageError(f"--output {file}: is a folder; name a file in it")
-    is_special = file.exists() and not file.is_file()
+    special = is_special(file)
     # Whoever has a link there wants the file behind it replaced, not the link.
-    target = file if is_special else Path(os.path.realpath(file))
-    place = file if is_special else target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
+    target = file if special else Path(os.path.realpath(file))
+    place = file if special else target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
     mode = target.stat().st_mode & 0o777 if target.is_file() else 0o666
     try:
-        descriptor = os.open(place, os.O_WRONLY | os.O_CLOEXEC | (0 if is_special else os.O_CREAT | os.O_EXCL), mode)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CLOEXEC | (0 if special else os.O_CREAT | os.O_EXCL), mode)
     except OSError as e:
         raise UsageError(f"--output {file}: cannot be written ({e.strerror})") from e
     try:
         yield place, descriptor
-        if not is_special:
+        if not special:
             place.replace(target)
     except BaseException:
-        if not is_special:
+        if not special:
             with suppress(OSError):
                 place.unlink()
         raise

@@ -23,19 +23,30 @@ def answered(
     options: "Callable[[], StoreOptions]",
 ) -> Iterator[tuple[Answer, str]]:
     """The answer to one read-only statement, and who gives it, "owner" or "direct". Errors as of `Store.query`."""
-    found: Answer | None
     try:
-        found, by = query_owner(sql, params, timeout_s).begun(), "owner"
+        answer = query_owner(sql, params, timeout_s).begun()
     except OwnerGoneError:
-        from dflash_tui.store.direct import query_file
+        pass
+    else:
+        with answer:
+            yield answer, "owner"
+        return
+    from dflash_tui.store.direct import open_to_ask
+    from dflash_tui.store.interrupts import ctrl_c_cancels
 
-        found, by = query_file(sql, params, timeout_s), "direct"
-    if found:
-        with found as answer:
-            yield answer, by
+    query = open_to_ask()
+    if query:
+        with ctrl_c_cancels(query.cancel), query.start(sql, params, timeout_s) as answer:
+            yield answer, "direct"
         return
     from dflash_tui.store.access import reader
-    from dflash_tui.store.client import StoreClient
+    from dflash_tui.store.database import Database
 
-    with reader(notice, options()) as store, store.query(sql, params, timeout_s=timeout_s) as answer:
-        yield answer, "owner" if isinstance(store, StoreClient) else "direct"
+    with reader(notice, options()) as store:
+        if isinstance(store, Database):
+            query = store.running_query()
+            with ctrl_c_cancels(query.cancel), query.start(sql, params, timeout_s) as answer:
+                yield answer, "direct"
+        else:
+            with store.query(sql, params, timeout_s=timeout_s) as answer:
+                yield answer, "owner"

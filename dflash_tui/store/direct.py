@@ -4,20 +4,17 @@ Everything out of the ordinary (an owner that comes or goes, a file that is miss
 the business of access.py: opening all that a Store can do takes this process 30 ms more.
 """
 
-from typing import Any
-
 import duckdb
 
 from dflash_tui import paths
 from dflash_tui.store import schema
-from dflash_tui.store.answer import Answer
 from dflash_tui.store.guard import LOCKED_DOWN
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.queries import RunningQuery
 
 
-def query_file(sql: str, params: dict[str, Any], timeout_s: float | None) -> Answer | None:
-    """`Store.query` on the file, opened to be read; None when it does not open just so."""
+def open_to_ask() -> RunningQuery | None:
+    """The file opened for one query; None when it does not open just so."""
     path = paths.database_file()
     if StoreLock.is_taken() or not path.exists():
         return None
@@ -32,5 +29,5 @@ def query_file(sql: str, params: dict[str, Any], timeout_s: float | None) -> Ans
     if not is_ours:
         db.close()
         return None
-    # It closes what it was given when its answer is closed: here that is the database.
-    return RunningQuery(db, schema.names()).start(sql, params, timeout_s)
+    # It closes what it was given with its answer: here that is the database.
+    return RunningQuery(db, schema.names())

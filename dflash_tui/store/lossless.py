@@ -6,13 +6,16 @@ time with a zone would need pytz.
 
 import json
 import re
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import duckdb
 
 from dflash_tui.store.base import Row
 
 _TIMES = re.compile(r"\b(DATE|TIME\w*|INTERVAL)\b")
+_HUGE = re.compile(r"\bU?HUGEINT\b")
 _is_time = re.compile(r"DATE|TIME[\w ]*|INTERVAL").fullmatch
 
 
@@ -31,13 +34,48 @@ def nested(kinds: list[str]) -> list[int]:
     return [at for at, kind in enumerate(kinds) if _TIMES.search(kind) and not _is_time(kind)]
 
 
-def with_times_as_text(sql: str, kinds: list[str]) -> str:
+class Wrapped(NamedTuple):
+    """A person's statement inside one of ours, `before` bytes behind its beginning."""
+
+    text: str
+    before: int
+
+
+def with_times_as_text(sql: str, kinds: list[str]) -> Wrapped:
     """`sql`, its columns of `kinds` that hold times turned to text; as it is when there are none."""
     if not any(map(_TIMES.search, kinds)):
-        return sql
-    names = [f"c{n}" for n in range(len(kinds))]
-    cells = ", ".join(_cell(name, kind) for name, kind in zip(names, kinds, strict=True))
-    return f"select {cells} from (\n{_without_end(sql)}\n) as answer({', '.join(names)})"  # noqa: S608 - passed the guard
+        return Wrapped(sql, 0)
+    return _around(sql, "", list(map(_cell, _aliases(kinds), kinds)), "")
+
+
+def to_parquet(sql: str, columns: list[tuple[str, str]], file: Path, limit: int | None) -> Wrapped:
+    """What writes the answer to `sql` into `file`. Parquet has no integers of 128 bits: DuckDB would make them floats,
+    here they are DECIMAL(38, 0), and one that is larger is an error."""
+    cells = []
+    for at, (name, kind) in zip(_aliases(columns), columns, strict=True):
+        quoted = name.replace('"', '""')
+        cast = f"::{_HUGE.sub('DECIMAL(38,0)', kind)}" if _HUGE.search(kind) else ""
+        cells.append(f'{at}{cast} as "{quoted}"')
+    place = str(file).replace("'", "''")
+    cut = "" if limit is None else f" limit {limit}"
+    return _around(sql, "copy (", cells, f"{cut}) to '{place}' (format parquet, use_tmp_file false)")
+
+
+def beyond(sql: str, limit: int) -> Wrapped:
+    """Whether `sql` has more rows than `limit`: one row, or none."""
+    head = "select 1 from ("
+    return Wrapped(f"{head}\n{_without_end(sql)}\n) limit 1 offset {limit}", len(head) + 1)
+
+
+def _aliases(columns: Sequence[Any]) -> list[str]:
+    return [f"c{n}" for n in range(len(columns))]
+
+
+def _around(sql: str, begin: str, cells: list[str], end: str) -> Wrapped:
+    head = f"{begin}select {', '.join(cells)} from ("  # noqa: S608 - it passed the guard
+    return Wrapped(
+        f"{head}\n{_without_end(sql)}\n) as answer({', '.join(_aliases(cells))}){end}", len(head.encode()) + 1
+    )
 
 
 def _cell(name: str, kind: str) -> str:

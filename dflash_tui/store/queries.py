@@ -1,9 +1,11 @@
 """A person's query while it runs: checked, bound, read only, limited in time, cancellable from another thread."""
 
 import threading
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
-from typing import Any
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -11,12 +13,13 @@ from dflash_tui.errors import QueryError, TimedOutError
 from dflash_tui.store.base import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
 from dflash_tui.store.guard import Checked, check, placed, query_error
-from dflash_tui.store.lossless import columns_of, from_json, nested, with_times_as_text
+from dflash_tui.store.lossless import Wrapped, beyond, columns_of, from_json, nested, to_parquet, with_times_as_text
 from dflash_tui.store.transactions import interruptible
 from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048
 _INTERRUPT_EVERY_S = 0.1
+T = TypeVar("T")
 
 
 class RunningQuery:
@@ -36,29 +39,57 @@ class RunningQuery:
     def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
         """QueryError for what is wrong or not allowed; TimedOutError when `timeout_s` is over before the last row."""
         try:
-            with self._turn:
-                self._limit_time(timeout_s)
-                # Looking at the statement asks the engine too, and is cancelled like the rest.
-                with self._one_line_errors(sql):
-                    checked = check(self._db, sql, self._tables)
-                    bound = _bind(checked, params or {})
-                    return self._begin(sql, bound)
+            return self._checked(sql, params, timeout_s, self._begin)
         except BaseException:
             self.close()
             raise
 
-    def _limit_time(self, timeout_s: float | None) -> None:
+    def write_parquet(
+        self,
+        sql: str,
+        params: dict[str, Any] | None,
+        timeout_s: float | None,
+        file: Path,
+        limit: int | None,
+        since: float,
+    ) -> tuple[int, bool]:
+        """The answer into `file`, up to `limit` rows: how many there were, and whether there are more. Errors as of
+        `start`; the time runs since `since` (monotonic). The database was opened so that it may write there alone."""
+        try:
+            return self._checked(sql, params, timeout_s, lambda sql, bound: self._copy(sql, bound, file, limit), since)
+        finally:
+            self.close()
+
+    def _checked(
+        self,
+        sql: str,
+        params: dict[str, Any] | None,
+        timeout_s: float | None,
+        work: Callable[[str, dict[str, Any]], T],
+        since: float | None = None,
+    ) -> T:
+        with self._turn:
+            self._limit_time(timeout_s, since)
+            # Looking at the statement asks the engine too, and is cancelled like the rest.
+            with self._one_line_errors(sql):
+                checked = check(self._db, sql, self._tables)
+                return work(sql, _bind(checked, params or {}))
+
+    def _limit_time(self, timeout_s: float | None, since: float | None) -> None:
         if timeout_s is None:
             return
         self._timeout_s = timeout_s
-        self._timer = threading.Timer(timeout_s, self._expire)
+        gone_s = 0.0 if since is None else time.monotonic() - since
+        self._timer = threading.Timer(max(0.0, timeout_s - gone_s), self._expire)
         self._timer.daemon = True
         self._timer.start()
 
     def cancel(self) -> None:
         """Stop it now; its reader meets a QueryError. Harmless before and after."""
         self._is_cancelled = True
-        self._db.interrupt()
+        # Closed meanwhile: there is nothing left to stop.
+        with suppress(duckdb.ConnectionException):
+            self._db.interrupt()
 
     def close(self) -> None:
         """Give the cursor back, after cancelling what still runs in another thread."""
@@ -81,15 +112,29 @@ class RunningQuery:
     def _begin(self, sql: str, bound: dict[str, Any]) -> Answer:
         columns = columns_of(self._db, sql, bound)
         kinds = [kind for _, kind in columns]
-        asked = with_times_as_text(sql, kinds)
-        # What stands before the person's text, for places in errors: a first line of ours, or nothing.
-        self._before = 0 if asked is sql else asked.index("\n") + 1
         self._db.execute("begin transaction read only")
-        self._db.execute(asked, bound)
+        self._execute(with_times_as_text(sql, kinds), bound)
         if not columns:
             columns = [(column[0], str(column[1])) for column in self._db.description or []]
             kinds = [kind for _, kind in columns]
         return Answer([name for name, _ in columns], kinds, self._batches(sql, kinds), self.close)
+
+    def _copy(self, sql: str, bound: dict[str, Any], file: Path, limit: int | None) -> tuple[int, bool]:
+        columns = columns_of(self._db, sql, bound)
+        if not columns:
+            # It says what is wrong, or it is an EXPLAIN.
+            self._execute(Wrapped(sql, 0), bound)
+            raise QueryError("only a SELECT can be written as parquet")
+        self._execute(to_parquet(sql, columns, file, limit), bound)
+        [(num,)] = self._db.fetchall()
+        if limit is None or num < limit:
+            return num, False
+        self._execute(beyond(sql, limit), bound)
+        return num, bool(self._db.fetchall())
+
+    def _execute(self, asked: Wrapped, bound: dict[str, Any]) -> None:
+        self._before = asked.before
+        self._db.execute(asked.text, bound)
 
     def _batches(self, sql: str, kinds: list[str]) -> Iterator[list[Row]]:
         odd = odd_columns(kinds)

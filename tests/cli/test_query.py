@@ -4,14 +4,16 @@ import csv
 import io
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from .conftest import dflash, on_terminal, refused
+from .conftest import dflash, on_terminal, refused, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +226,39 @@ def test_help_names_every_option() -> None:
 def test_a_query_may_begin_with_a_comment() -> None:
     assert dflash("query", "-- note\nselect 2 as two").out == "two\n2\n"
     assert dflash("query", "--format", "json", "--\nselect 2 as two").json() == [{"two": 2}]
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "md", "table"])
+def test_the_schema_names_tables_columns_types_units_and_meanings(form: str) -> None:
+    said = dflash("query", "--schema", "--format", form)
+    assert (said.code, said.err) == (0, "")
+    assert len(said.out.splitlines()) > 150
+    if form == "json":
+        rows = {(row["table"], row["column"]): row for row in said.json()}
+        assert rows["steps", "*"]["type"] == "view"
+        assert rows["steps", "tok_per_sec"] == {
+            "table": "steps", "column": "tok_per_sec", "type": "DOUBLE", "unit": "tokens/s",
+            "means": "Tokens of the target a second of wall time.",
+        }  # fmt: skip
+        assert not {"logged", "cursors", "keys", "store"} & {table for table, _ in rows}
+
+
+def test_the_schema_is_told_before_there_is_a_store(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DFLASH_TUI_HOME", str(home))
+    assert "steps,loss,DOUBLE,nats," in dflash("query", "--schema").out
+    assert not home.exists()
+    assert len(on_terminal("query", "--schema").out.splitlines()) > 150
+    assert "ask for one" in refused(dflash("query", "--schema", "select 1"), 2)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.3, 0.9])
+def test_ctrl_c_ends_a_query_whatever_the_database_does(delay_s: float) -> None:
+    """DuckDB alone, in the main thread, hears of it now and then."""
+    sql = "select count(*) from range(1000000000) a, range(1000000000) b where a.range < b.range"
+    process = subprocess.Popen([sys.executable, "-m", "dflash_tui", "query", sql], stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    wait_until(lambda: len(list(Path(f"/proc/{process.pid}/task").iterdir())) > 1)
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    assert (process.wait(20), process.stderr.read()) == (130, "")
+    process.stderr.close()

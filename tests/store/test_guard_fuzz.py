@@ -309,9 +309,9 @@ def place(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
                 return
 
         def ask(sql: str) -> list[Any]:
-            answer = direct.query_file(sql, {}, 20)
-            assert answer
-            return answer.rows()
+            query = direct.open_to_ask()
+            assert query
+            return query.start(sql, {}, 20).rows()
 
         def state() -> list[Any]:
             with duckdb.connect(paths.database_file(), read_only=True) as db:
