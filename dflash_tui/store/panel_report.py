@@ -179,8 +179,9 @@ class Report:
 
     def _recent(self, rows: ResolvedWindow, view: View) -> int | None:
         # Of rows with a step: of those without, no bound on steps leaves any out.
-        asked = (rows.first, rows.last, self._question.window.n or _NUM_RECENT)
-        return self._once(asked, lambda: newest(view.cursor, self.run_id, *asked)).first
+        asked = Rows(self._question.window.n or _NUM_RECENT, rows.first, rows.last)
+        end = (self._state.generation, self._state.line_no)
+        return self._once(asked, lambda: newest(view.cursor, self.run_id, asked, end)).first
 
     def _select_buckets(self, panel: Panel, statement: Statement, scope: Scope, view: View) -> Selected:
         """As `_select`: the rows of closed buckets are those of last time, only the others are asked for."""

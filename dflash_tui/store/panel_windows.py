@@ -35,7 +35,8 @@ def resolve_window(cursor: duckdb.DuckDBPyConnection, run_id: str, window: Windo
     Rows without a step count in the whole run and in the last N. A range without rows keeps the limits asked for.
     """
     if window.n is not None:
-        n, first, last = newest(cursor, run_id, None, None, window.n)
+        ends = cursor.execute("select generation, line_no from cursors where run = $run", {"run": run_id}).fetchall()
+        n, first, last = newest(cursor, run_id, Rows(window.n, None, None), ends[0] if ends else (None, 0))
     elif window.kind == "range":
         bounds = {"first": window.first, "last": window.last}
         [(n, first, last)] = cursor.execute(_BETWEEN, {"run": run_id, **bounds}).fetchall()
@@ -46,17 +47,17 @@ def resolve_window(cursor: duckdb.DuckDBPyConnection, run_id: str, window: Windo
     return ResolvedWindow(window.kind, n, first, last)
 
 
-def newest(cursor: duckdb.DuckDBPyConnection, run_id: str, first: int | None, last: int | None, n: int) -> Rows:
-    """The newest `n` rows from step `first` to `last`, both included; of all rows when these are null.
+def newest(cursor: duckdb.DuckDBPyConnection, run_id: str, asked: Rows, end: tuple[int | None, int]) -> Rows:
+    """The newest `asked.n` rows from step `asked.first` to `asked.last`, both included; of all when these are null.
 
-    Mostly they stand among the last 2n lines of the log: looking there first takes 2 ms of a million rows, not 30.
+    `end` is the generation and the line where the log ends so far. Mostly they stand among the last 2n lines before it:
+    looking there first takes 2 ms of a million rows, not 30.
     """
-    params = {"run": run_id, "first": first, "last": last, "n": n}
-    ends = cursor.execute("select generation, line_no from cursors where run = $run", {"run": run_id}).fetchall()
-    for generation, line_no in [*ends, (None, None)]:
-        near = {"generation": generation, "line_no": None if line_no is None else line_no - 2 * n}
-        [found] = cursor.execute(_NEWEST, {**params, **near}).fetchall()
-        if found[0] == n:
+    params = {"run": run_id, **asked._asdict()}
+    generation, line_no = end
+    for near in ((generation, line_no - 2 * asked.n), (None, None)):
+        [found] = cursor.execute(_NEWEST, {**params, "generation": near[0], "line_no": near[1]}).fetchall()
+        if found[0] == asked.n:
             break
     return Rows(*found)
 
