@@ -15,11 +15,9 @@ import msgspec
 
 from dflash_tui import paths, recipes
 from dflash_tui.collect import state_event
-from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
-from dflash_tui.hosts import open_host
 from dflash_tui.remote import launch as remote
-from dflash_tui.remote.client import AgentClient
+from dflash_tui.remote.client import agent_on
 from dflash_tui.remote.launch import LaunchedRun
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
@@ -65,7 +63,10 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
     name = request.name or recipe.name
     record = RunRecord(new_run_id(name), name, "train", host=request.host, created=time.time(), config=recipe.config)
     refused = RunEvent(time.time(), "state", RunState.ABSENT)
-    async with _agent(session.config, request.host) as agent, _registering(session, record.run_id, refused) as register:
+    async with (
+        agent_on(session.config.host(request.host)) as agent,
+        _registering(session, record.run_id, refused) as register,
+    ):
         started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, before=register)
     await asyncio.to_thread(_remember, request)
     await _record_start(session, started)
@@ -76,7 +77,7 @@ async def resume(session: Session, run_id: str) -> Run:
     """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`."""
     detail = await session.ask(lambda store: store.detail(run_id))
     async with (
-        _agent(session.config, _host_of(detail, "resumed")) as agent,
+        agent_on(session.config.host(_host_of(detail, "resumed"))) as agent,
         _registering(session, run_id, _state_of(detail)) as register,
     ):
         started = await remote.resume(agent, run_id, before=register)
@@ -90,7 +91,7 @@ async def stop(session: Session, run_id: str, *, grace_s: float | None = None, k
     """
     detail = await session.ask(lambda store: store.detail(run_id))
     grace_s = session.config.stop.grace_s if grace_s is None else grace_s
-    async with _agent(session.config, _host_of(detail, "stopped")) as agent:
+    async with agent_on(session.config.host(_host_of(detail, "stopped"))) as agent:
         status = await remote.stop(agent, run_id, grace_s=grace_s, kill=kill)
     return await _wait_until_recorded(session, status)
 
@@ -165,17 +166,6 @@ def _ask_for_more(status: RunStatus, store: Store) -> None:
 def _state_of(detail: RunDetail) -> RunEvent:
     run = detail.run
     return RunEvent(time.time(), "state", run.state, run.reason, run.code, run.signal, run.attempt, detail.pid)
-
-
-@asynccontextmanager
-async def _agent(config: Config, name: str) -> AsyncIterator[AgentClient]:
-    spec = config.host(name)
-    host = open_host(spec)
-    try:
-        async with AgentClient.open(host, spec) as agent:
-            yield agent
-    finally:
-        await host.close()
 
 
 def _host_of(detail: RunDetail, done: str) -> str:

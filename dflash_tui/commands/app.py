@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dflash_tui import __version__
-from dflash_tui.commands import act, ask, keep
+from dflash_tui.commands import act, ask, keep, script
 from dflash_tui.commands.query import query as run_query
 from dflash_tui.commands.talk import has_terminal, say
 from dflash_tui.errors import UsageError
@@ -22,6 +22,10 @@ for command in (
     act.watch, keep.doctor, keep.compact,
 ):  # fmt: skip
     app.command()(command)
+
+
+# Whatever stands behind FILE is the script's.
+app.command("exec", context_settings={"allow_interspersed_args": False})(script.exec_script)
 
 
 # Its options are those of commands/query.py, which `cli.main` calls itself: this is for `--help` and completion.

@@ -4,8 +4,8 @@ stderr belongs to this module. What a command prints on stdout is its own. `quer
 """
 
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run
@@ -38,14 +38,8 @@ def store_options() -> "StoreOptions":
 
 def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
     """Run `work` with a seat at the store, the owner's if nobody else has it."""
-    import asyncio
-
     from dflash_tui import config
-    from dflash_tui.commands.person import TerminalPerson, is_there
-    from dflash_tui.hosts.person import introduce
     from dflash_tui.watch import Session
-
-    introduce(TerminalPerson() if is_there() else None)
 
     async def sit() -> T:
         session = Session(config.load(), lambda run_id: None)
@@ -57,7 +51,18 @@ def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:
         finally:
             await session.close()
 
-    return asyncio.run(sit())
+    return in_person(sit)
+
+
+def in_person(work: "Callable[[], Coroutine[Any, Any, T]]") -> T:
+    """Run `work`, which may ask whoever sits at the terminal."""
+    import asyncio
+
+    from dflash_tui.commands.person import TerminalPerson, is_there
+    from dflash_tui.hosts.person import introduce
+
+    introduce(TerminalPerson() if is_there() else None)
+    return asyncio.run(work())
 
 
 async def find(session: "Session", name: str) -> "Run":

@@ -12,8 +12,10 @@ from typing import Any, Self
 
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, LinkLostError
-from dflash_tui.hosts.base import READ_BYTES, Channel, Host
+from dflash_tui.hosts import open_host
+from dflash_tui.hosts.base import Channel, Host
 from dflash_tui.remote.bundle import agent_file, boot_program
+from dflash_tui.remote.frames import FLAGS, NOISE_BYTES, READY, Frames, last_words, told
 from dflash_tui.text import visible
 
 Json = dict[str, Any]
@@ -22,23 +24,27 @@ MIN_AGENT_PYTHON = (3, 8)
 DEFAULT_WORKDIR = "~"
 DEFAULT_PYTHON = "python3"
 _BOOT = b"\n@dflash-agent boot "
-_READY = b"\n@dflash-agent ready\n"
-_NOISE_BYTES = 1 << 16
 _HEADER_BYTES = 1 << 24
 _LEAVE_S = 2.0
 
 
 class AgentClient:
-    """`workdir` is absolute on the host; `python` is the interpreter there that runs a trainer."""
+    """`workdir` is absolute on the host; `python` is the interpreter there that runs a trainer.
 
-    def __init__(self, host: Host, spec: HostSpec, channel: Channel, workdir: str, python: str) -> None:
+    `command` starts the agent itself, with a verb behind it.
+    """
+
+    def __init__(
+        self, host: Host, spec: HostSpec, channel: Channel, workdir: str, python: str, command: Sequence[str]
+    ) -> None:
         self.host = host
         self.spec = spec
         self.workdir = workdir
         self.python = python
+        self.command = command
         self._channel = channel
-        self._frames = _Frames(channel)
-        self._said = asyncio.create_task(_last_words(channel))
+        self._frames = Frames(channel)
+        self._said = asyncio.create_task(last_words(channel))
         self._turn = asyncio.Lock()
         self._is_lost = False
         self._requests = 0
@@ -53,8 +59,10 @@ class AgentClient:
         if not place["there"]:
             await host.put(agent, place["path"])
         interpreter = spec.python or DEFAULT_PYTHON
-        channel = await host.start([interpreter, "-I", "-S", place["path"], "serve"])
-        client = cls(host, spec, channel, place["workdir"], spec.python or place["venv"] or place["executable"])
+        command = [interpreter, *FLAGS, place["path"]]
+        channel = await host.start([*command, "serve"])
+        python = spec.python or place["venv"] or place["executable"]
+        client = cls(host, spec, channel, place["workdir"], python, command)
         try:
             await client._greet(timeout_s)
             yield client
@@ -111,7 +119,7 @@ class AgentClient:
         """Skip what a login shell may print, up to the agent's mark."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self._frames.until(_READY, _NOISE_BYTES)
+                await self._frames.until(READY, NOISE_BYTES)
         except TimeoutError:
             raise LinkLostError(f"the agent on {self.host.name} did not start within {timeout_s:g} s") from None
         except (EOFError, ValueError):
@@ -119,10 +127,8 @@ class AgentClient:
 
     async def _why(self) -> str:
         """What the agent said on stderr before it went, as the end of a sentence."""
-        with suppress(TimeoutError):
-            words = await asyncio.wait_for(asyncio.shield(self._said), 1)
-            return f": {words}" if words else ""
-        return ""
+        words = await told(self._said)
+        return f": {words}" if words else ""
 
     async def _leave(self) -> None:
         """End of stdin makes the agent go; one that hangs is left to its own idle limit after a moment."""
@@ -136,38 +142,15 @@ class AgentClient:
         await asyncio.wait({self._said})
 
 
-class _Frames:
-    """Bytes of a channel's stdout, cut as its reader wants. EOFError when they end too early."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._pending = bytearray()
-
-    async def until(self, mark: bytes, max_bytes: int) -> bytes:
-        """What comes before `mark`; ValueError if that is more than `max_bytes`."""
-        searched = 0
-        while (at := self._pending.find(mark, searched)) < 0:
-            searched = max(0, len(self._pending) - len(mark))
-            if len(self._pending) > max_bytes:
-                raise ValueError(f"no end within {max_bytes} bytes")
-            await self._more()
-        return self._take(at, at + len(mark))
-
-    async def exactly(self, size: int) -> bytes:
-        while len(self._pending) < size:
-            await self._more()
-        return self._take(size, size)
-
-    async def _more(self) -> None:
-        data = await self._channel.read(READ_BYTES)
-        if not data:
-            raise EOFError
-        self._pending += data
-
-    def _take(self, size: int, drop: int) -> bytes:
-        taken = bytes(self._pending[:size])
-        del self._pending[:drop]
-        return taken
+@asynccontextmanager
+async def agent_on(spec: HostSpec) -> AsyncIterator[AgentClient]:
+    """An agent on a machine that nobody else has open; both are left with the `with`."""
+    host = open_host(spec)
+    try:
+        async with AgentClient.open(host, spec) as agent:
+            yield agent
+    finally:
+        await host.close()
 
 
 async def _find_place(host: Host, spec: HostSpec, name: str, timeout_s: float) -> Json:
@@ -191,13 +174,3 @@ async def _find_place(host: Host, spec: HostSpec, name: str, timeout_s: float) -
     if not place["has_proc"]:
         raise HostError(f"{host.name} has no /proc: runs need a Linux machine")
     return place
-
-
-async def _last_words(channel: Channel) -> str:
-    """Read stderr to its end, so that nothing stalls; its last line."""
-    tail = b""
-    with suppress(LinkLostError):
-        while data := await channel.read_error(READ_BYTES):
-            tail = (tail + data)[-4096:]
-    lines = tail.decode("utf-8", "replace").strip().splitlines()
-    return visible(lines[-1][:300]) if lines else ""

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 from dflash_tui import recipes
 from dflash_tui.commands.app import app
@@ -24,7 +25,7 @@ def named(word: str) -> bool:
 @pytest.mark.parametrize(
     "word",
     [
-        *[str(command.callback and command.callback.__name__) for command in app.registered_commands],
+        *get_command(app).commands,  # type: ignore[attr-defined]
         *[panel.name for panel in load_panels()],
         *recipes.bundled_names(),
         *recipes.schema(),

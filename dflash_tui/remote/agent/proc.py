@@ -73,6 +73,38 @@ def send(process: Process, number: int) -> None:
         pass
 
 
+def wake_on_signals() -> int:
+    """A pipe that is readable after a signal. Handlers instead of SIG_IGN, which the training would inherit."""
+    read_end, write_end = os.pipe()
+    for fd in (read_end, write_end):
+        os.set_blocking(fd, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)
+    return read_end
+
+
+def adopt_strays() -> None:
+    """Become the parent of grandchildren whose parent ends (PR_SET_CHILD_SUBREAPER), so that none escapes to init."""
+    try:
+        import ctypes
+    except ImportError:  # A Python built without libffi: the mark in the environment still finds them.
+        return
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+
+
+def reap_strays(but: int = 0) -> None:
+    """Take the exit status of children that have ended, except that of `but`, which somebody else waits for."""
+    try:
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid == but:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+    except ChildProcessError:
+        return
+
+
 def oom_kills() -> Optional[int]:
     """How often the kernel's out-of-memory killer has struck in our control groups; None if that cannot be known.
 

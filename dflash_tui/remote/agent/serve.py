@@ -8,8 +8,9 @@ import select
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-from . import code, logs, probe
+from . import code, logs, probe, scripts
 from .errors import DAMAGE, Refused, sentence
+from .execute import execute
 from .folder import Run
 from .start import launch
 from .state import status, statuses
@@ -28,6 +29,7 @@ _OPS: Dict[str, Callable[[Op], Dict[str, Any]]] = {
     "probe": probe.probe,
     "find-code": code.find,
     "unpack": code.unpack,
+    "find-script": scripts.find,
     "launch": launch,
     "status": lambda op: status(Run(op["workdir"], op["run_id"])),
     "stop": stop,
@@ -41,8 +43,9 @@ def main(argv: List[str]) -> None:
     # Detached supervisors run with another working directory, and start from this name.
     sys.argv[0] = os.path.abspath(argv[0])
     verb, words = argv[1], argv[2:]
-    if verb == "serve":
-        serve(float(words[0]) if words else IDLE_S)
+    if verb in ("serve", "execute"):
+        _write(READY)
+        {"serve": serve, "execute": execute}[verb](float(words[0]) if words else IDLE_S)
         return
     workdir, run_id, number, lock, tell = words
     os.set_inheritable(int(lock), False)
@@ -55,7 +58,6 @@ def main(argv: List[str]) -> None:
 
 def serve(idle_s: float) -> None:
     """Answer until stdin ends, or until nothing has been asked for `idle_s` seconds."""
-    _write(READY)
     for line in _lines(idle_s):
         request = json.loads(line)
         budget = logs.ANSWER_BYTES

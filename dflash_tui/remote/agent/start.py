@@ -15,6 +15,9 @@ from .errors import Refused, sentence
 from .folder import CODE, RUNS, Attempt, Run, absolute, make_private, take_lock, write_json
 from .state import newest_attempt, status
 
+# Nothing of the machine's Python is loaded, and paths are UTF-8 whatever its locale is.
+FLAGS = ("-I", "-S", "-X", "utf8")
+
 
 def launch(op: Dict[str, Any]) -> Dict[str, Any]:
     """Start attempt `attempt` of a run, with `spec`, `config` and, for the first, `record`; its status.
@@ -122,7 +125,8 @@ def _detach(attempt: Attempt, verb: str, lock: int, tell: int) -> NoReturn:
         for fd in (lock, tell):
             os.set_inheritable(fd, True)
         words = [verb, os.path.dirname(os.path.dirname(attempt.run.path)), attempt.run.run_id, str(attempt.number)]
-        os.execv(sys.executable, [sys.executable, "-I", "-S", sys.argv[0], *words, str(lock), str(tell)])
+        argv = [sys.executable, *FLAGS, sys.argv[0], *words, str(lock), str(tell)]
+        os.execv(sys.executable, argv)
     except OSError as e:
         os.write(tell, sentence(e).encode())
     finally:

@@ -13,6 +13,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 from . import proc
+from .environment import environment
 from .errors import Refused, sentence
 from .folder import MARK, Attempt
 from .state import living
@@ -24,9 +25,6 @@ LEFTOVER_GRACE_S = 5.0
 KILL_AGAIN_S = 5.0
 # A full disk may hold up exit.json where reserved blocks do not help (copy-on-write file systems).
 WRITE_PATIENCE_S = 600
-# What a run gets from the session that launches it; all else comes from the config and the spec.
-_PASSED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-_PASSED_PREFIXES = ("CUDA_", "NVIDIA_", "OMP_")
 
 
 class Supervisor:
@@ -38,7 +36,7 @@ class Supervisor:
         self._kill_at: Optional[float] = None
         self._killed = False
         self._beat_at = time.monotonic()
-        self._wake = _wake_on_signals()
+        self._wake = proc.wake_on_signals()
         self._oom_kills = proc.oom_kills()
         self._state: Dict[str, Any] = {
             "run_id": attempt.run.run_id,
@@ -52,7 +50,7 @@ class Supervisor:
     def supervise(self, tell: int) -> None:
         """The whole life of an attempt. `tell` is a pipe that gets "ok" once it runs, or why it does not."""
         spec = self.attempt.read("spec.json") or {}
-        _adopt_strays()
+        proc.adopt_strays()
         try:
             child = self._start(spec)
         except OSError as e:
@@ -93,15 +91,12 @@ class Supervisor:
         self._conclude(code, note="its supervisor was gone, so only its log says how it ended")
 
     def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
-        passed = {k: v for k, v in os.environ.items() if k in _PASSED or k.startswith(_PASSED_PREFIXES)}
-        # Inside a container, `pct exec` gives no HOME.
-        passed.setdefault("HOME", os.path.expanduser("~"))
-        ours = {MARK: self.attempt.run.path, "DFLASH_RUN_ID": self.attempt.run.run_id, "PYTHONUNBUFFERED": "1"}
+        ours = {MARK: self.attempt.run.path, "DFLASH_RUN_ID": self.attempt.run.run_id}
         # Our own stdout and stderr are output.log already.
         return subprocess.Popen(
             spec["argv"],
             cwd=self.attempt.run.path,
-            env={**passed, **spec.get("env", {}), **ours},
+            env=environment(spec.get("python", {}).get("executable"), spec.get("env", {}), ours),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -114,7 +109,7 @@ class Supervisor:
             if code is not None:
                 self._killed = self._killed and code in (-signal.SIGKILL, 128 + signal.SIGKILL)
                 return code
-            _reap_strays(child.pid)
+            proc.reap_strays(child.pid)
             if self._see_stop():
                 os.killpg(child.pid, signal.SIGTERM)
                 os.killpg(child.pid, signal.SIGCONT)
@@ -159,7 +154,7 @@ class Supervisor:
                 _signal_all(left, signal.SIGKILL)
             self._beat()
             self._pause(0.2)
-            _reap_strays()
+            proc.reap_strays()
             left = self._members()
         return count
 
@@ -214,38 +209,6 @@ class Supervisor:
                 return
             except OSError:
                 time.sleep(1)
-
-
-def _wake_on_signals() -> int:
-    """A pipe that is readable after a signal. Handlers instead of SIG_IGN, which the training would inherit."""
-    read_end, write_end = os.pipe()
-    for fd in (read_end, write_end):
-        os.set_blocking(fd, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD):
-        signal.signal(number, lambda *_: None)
-    return read_end
-
-
-def _adopt_strays() -> None:
-    """Become the parent of grandchildren whose parent ends (PR_SET_CHILD_SUBREAPER), so that none escapes to init."""
-    try:
-        import ctypes
-    except ImportError:  # A Python built without libffi: the mark in the environment still finds them.
-        return
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-
-
-def _reap_strays(but: int = 0) -> None:
-    """Take the exit status of children that have ended, except that of `but`, which somebody else waits for."""
-    try:
-        while True:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is None or ended.si_pid == but:
-                return
-            os.waitpid(ended.si_pid, os.WNOHANG)
-    except ChildProcessError:
-        return
 
 
 def _signal_all(processes: List[proc.Process], number: int) -> None:
