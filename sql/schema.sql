@@ -34,22 +34,27 @@ create table keys (run varchar not null, key varchar not null);
 
 -- Every row as logged, the way it lies on disk; people read `records`. `event` is 'train' where the log names none.
 -- A column that is null costs 28 ns a row when it is written, so only what most logs have in every row is a column of
--- its own; the rest sits in two lists of one, which are null where a row has nothing of theirs: then nothing of what
--- would be in them is written.
+-- its own; the rest sits in families that are logged together: null, or a list of one. Of a null list nothing is
+-- written of what would be in it; a large family costs a row that has only some of it.
 create table logged (
   run varchar not null, attempt integer not null, generation integer not null, line_no bigint not null,
   event varchar not null, rank integer, step bigint, "time" double, epoch double,
   loss double, accuracy double, accept_len double, ddtree_streak8 double,
   lr double, grad_norm double, grad_clipped boolean, noise_std double,
   avg_batch_size double, avg_seq_len double, padding_eff double, tokens double, tok_per_sec double,
+  objective struct(
+    loss_ce double, loss_kl double, draft_top1_prob double, full_block_rate double, lr_muon double, gamma double,
+    kl_weight double
+  )[],
   often struct(
     supervised_share double, draft_tokens double, tokens_total double,
     step_time_s double, data_wait_s double, target_fwd_s double, fwd_s double, bwd_s double, opt_s double
   )[],
+  machine struct(
+    mem_alloc_gb double, mem_peak_gb double, rss_gb double, world_size double, micro_step double, n_blocks double
+  )[],
   rare struct(
-    loss_ce double, loss_kl double, draft_top1_prob double, full_block_rate double, lr_muon double, gamma double,
-    kl_weight double, mem_alloc_gb double, mem_peak_gb double, rss_gb double, world_size double, micro_step double,
-    n_blocks double, name varchar, n_samples double, seconds double, eval_loss double,
+    name varchar, n_samples double, seconds double, eval_loss double,
     tau_linear_macro double, tau_linear_micro double, lookup_tau_macro double, lossless double,
     ddtree_tau_b8 double, ddtree_tau_b16 double, ddtree_tau_b32 double, ddtree_tau_b64 double,
     walk_accept_len double, tau_gap double,
@@ -61,17 +66,17 @@ create table logged (
 
 create view records as select
   run, attempt, generation, line_no, event, rank, step, "time", epoch,
-  loss, rare[1].loss_ce as loss_ce, rare[1].loss_kl as loss_kl, accuracy, accept_len, ddtree_streak8,
-  rare[1].draft_top1_prob as draft_top1_prob, rare[1].full_block_rate as full_block_rate,
-  lr, rare[1].lr_muon as lr_muon, grad_norm, grad_clipped, noise_std,
-  rare[1].gamma as gamma, rare[1].kl_weight as kl_weight,
+  loss, objective[1].loss_ce as loss_ce, objective[1].loss_kl as loss_kl, accuracy, accept_len, ddtree_streak8,
+  objective[1].draft_top1_prob as draft_top1_prob, objective[1].full_block_rate as full_block_rate,
+  lr, objective[1].lr_muon as lr_muon, grad_norm, grad_clipped, noise_std,
+  objective[1].gamma as gamma, objective[1].kl_weight as kl_weight,
   avg_batch_size, avg_seq_len, padding_eff, tokens, often[1].tokens_total as tokens_total,
-  often[1].draft_tokens as draft_tokens, rare[1].n_blocks as n_blocks,
+  often[1].draft_tokens as draft_tokens, machine[1].n_blocks as n_blocks,
   often[1].supervised_share as supervised_share,
   tok_per_sec, often[1].step_time_s as step_time_s, often[1].data_wait_s as data_wait_s,
   often[1].target_fwd_s as target_fwd_s, often[1].fwd_s as fwd_s, often[1].bwd_s as bwd_s, often[1].opt_s as opt_s,
-  rare[1].mem_alloc_gb as mem_alloc_gb, rare[1].mem_peak_gb as mem_peak_gb, rare[1].rss_gb as rss_gb,
-  rare[1].world_size as world_size, rare[1].micro_step as micro_step,
+  machine[1].mem_alloc_gb as mem_alloc_gb, machine[1].mem_peak_gb as mem_peak_gb, machine[1].rss_gb as rss_gb,
+  machine[1].world_size as world_size, machine[1].micro_step as micro_step,
   rare[1].name as name, rare[1].n_samples as n_samples, rare[1].seconds as seconds, rare[1].eval_loss as eval_loss,
   rare[1].tau_linear_macro as tau_linear_macro, rare[1].tau_linear_micro as tau_linear_micro,
   rare[1].lookup_tau_macro as lookup_tau_macro, rare[1].lossless as lossless,

@@ -6,7 +6,6 @@ form cannot tell, whether each number is one, is counted when DuckDB has parsed 
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dflash_tui.store.keys import Names
@@ -42,18 +41,15 @@ class Forms:
         self._names = names
         self._known: dict[bytes, Form | None] = {}
 
-    def of_all(self, data: bytes, num_lines: int) -> Form | None:
-        """The form of all these lines, if they have the same and it is a plain one."""
+    def of(self, data: bytes, num_lines: int) -> Form | list[Form | None]:
+        """The form of all these lines where they have the same and it is a plain one; else the form of each, None for
+        one that must be read by itself."""
         shadow = data.translate(None, _NUMERIC)
         first = shadow.partition(b"\n")[0]
-        if shadow != (first + b"\n") * (num_lines - 1) + first:
-            return None
-        return self._form(first, data.partition(b"\n")[0])
-
-    def of_each(self, data: bytes, lines: Sequence[bytes]) -> list[Form | None]:
-        """The form of each line of `data`; None for one that must be read by itself."""
-        shadows = data.translate(None, _NUMERIC).split(b"\n")
-        return [self._form(shadow, line) for shadow, line in zip(shadows, lines, strict=True)]
+        if shadow == (first + b"\n") * (num_lines - 1) + first:
+            form = self._form(first, data.partition(b"\n")[0])
+            return form or [None] * num_lines
+        return [self._form(*pair) for pair in zip(shadow.split(b"\n"), data.split(b"\n"), strict=True)]
 
     def _form(self, shadow: bytes, line: bytes) -> Form | None:
         try:

@@ -111,12 +111,15 @@ class RowReader:
 
     def _sort(self, one: SourceSlice, pieces: Pieces, rows: SliceRows, *, is_exact: bool) -> None:
         """Put the lines of a slice among the pieces, as they are or read."""
-        part, may_be_plain = one.part, one.read_line is parse and not is_exact
-        if may_be_plain and (form := self._forms.of_all(part.data, part.num_lines)):
-            _add_plain(pieces, one.source, part.line_no, part.data, Counter({form: part.num_lines}))
+        part = one.part
+        if one.read_line is not parse or is_exact:
+            forms: Form | list[Form | None] = [None] * part.num_lines
+        else:
+            forms = self._forms.of(part.data, part.num_lines)
+        if isinstance(forms, Form):
+            _add_plain(pieces, one.source, part.line_no, part.data, Counter({forms: part.num_lines}))
             return
         lines = part.raw_lines()
-        forms = self._forms.of_each(part.data, lines) if may_be_plain else [None] * len(lines)
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
         at = 0
         for (is_plain, _), group in groupby(forms, key=lambda form: (form is not None, form and form.event)):

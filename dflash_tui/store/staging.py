@@ -157,18 +157,21 @@ def _statement(
         values.setdefault(column, []).append(_field(f"={column}"))
     # Of a null, json_merge_patch makes the patch itself.
     rest = "case when is_raw then nullif(json_merge_patch(line, $known), '{}') end"
-    extra = ([rest] if has_unknown else []) + values.pop("extra", [])
+    extra = ([rest] if has_unknown else []) + values.pop("extra", []) or ["null"]
     named = values.pop("event", ["null::varchar"])
-    cells = [f'coalesce({", ".join(given)}) as "{column}"' for column, given in values.items()]
+    cells = [f'{_first(given)} as "{column}"' for column, given in values.items()]
     for column, kind in (("step", "bigint"), ("epoch", "double"), ("rank", "int")):
         if column not in values:
             cells.append(f"null::{kind} as {column}")
     sql = f"""
-select source, line_no, said, coalesce({", ".join(named)}) as named, {", ".join(cells)},
-  coalesce({", ".join(extra) or "null"})::json as extra
+select source, line_no, said, {_first(named)} as named, {", ".join(cells)}, {_first(extra)}::json as extra
 from (select source, line_no, said, is_raw, line, json_transform(line, $spec) as s from ({_ONE if is_one else _MANY}))
 """  # noqa: S608
     return _Statement(sql, json.dumps(spec or {"=": "DOUBLE"}), tuple(sorted(values)))
+
+
+def _first(values: list[str]) -> str:
+    return f"coalesce({', '.join(values)})" if len(values) > 1 else values[0]
 
 
 def _field(key: str) -> str:
