@@ -22,7 +22,7 @@ from dflash_tui.store.base import Store, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
 from dflash_tui.store.lock import holder
-from dflash_tui.store.owner import Owner, owner_gone, try_become_owner
+from dflash_tui.store.owner import Owner, owner_gone, take_ownership
 
 # With the start of the interpreter, a person is told within 3 s.
 BUSY_AFTER_S = 2.0
@@ -107,10 +107,11 @@ class Session:
     async def _take_seat(self) -> None:
         deadline = time.monotonic() + BUSY_AFTER_S
         while True:
-            owner = await try_become_owner(self.notices.append, self._options)
+            owner = await asyncio.to_thread(take_ownership, self.notices.append, self._options)
             if owner:
+                self._owner = await owner.__aenter__()
+                self.store = owner.database
                 owner.database.on_refresh = self._hurry_from(asyncio.get_running_loop())
-                self._owner, self.store = await owner.__aenter__(), owner.database
                 break
             if await asyncio.to_thread(has_owner):
                 self.store = StoreClient()

@@ -1,6 +1,6 @@
 """How a command gets at the store: through the owner if there is one, else on its own.
 
-A session that stays uses owner.py: `try_become_owner`, else a StoreClient until `owner_gone`. What an answer through
+A session that stays uses owner.py: `take_ownership`, else a StoreClient until `owner_gone`. What an answer through
 the owner does not need (duckdb, asyncio) is imported only when there is none.
 """
 
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError, UsageError
@@ -37,16 +37,19 @@ def reader(notice: Notice = _say_nothing, options: StoreOptions | None = None) -
     def take_seat() -> Store:
         return _seat_to_read(notice, options or StoreOptions())
 
+    def open_file() -> Store:
+        return _open_for_reading(notice, options or StoreOptions())
+
     store = take_seat()
-    return RetryingClient(take_seat) if isinstance(store, StoreClient) else store
+    return RetryingClient(take_seat, open_file) if isinstance(store, StoreClient) else store
 
 
 def _seat_to_read(notice: Notice, options: StoreOptions) -> Store:
     deadline = time.monotonic() + BUSY_AFTER_S
     while True:
+        is_late = time.monotonic() > deadline
         if has_owner():
             return StoreClient()
-        is_late = time.monotonic() > deadline
         # An owner to be is let pass: a stream of readers that hold the file would keep it out for ever. One that takes
         # long, a rebuild say, may have left the file to whom it does not hold up.
         if is_late or not StoreLock.is_taken():
@@ -102,7 +105,12 @@ def writer(notice: Notice = _say_nothing, options: StoreOptions | None = None) -
 @contextmanager
 def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
     deadline = time.monotonic() + BUSY_AFTER_S
-    while not has_owner():
+    while True:
+        # Before the last look: on a busy machine, loading what an owner needs may alone take so long.
+        is_late = time.monotonic() > deadline
+        if has_owner():
+            yield StoreClient()
+            return
         from dflash_tui.store.owner import take_ownership
 
         owner = take_ownership(notice, options)
@@ -110,10 +118,9 @@ def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
             with _served(owner):
                 yield owner.database
             return
-        if time.monotonic() > deadline:
+        if is_late:
             raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again later")
         time.sleep(RETRY_S)
-    yield StoreClient()
 
 
 @contextmanager
@@ -125,11 +132,23 @@ def _served(owner: "Owner") -> Iterator[None]:
     is_serving = threading.Event()
     stop = asyncio.Event()
     failed: list[BaseException] = []
+    serving: list[asyncio.Task[Any]] = []
 
     async def serve() -> None:
+        if stop.is_set():
+            owner.give_up()
+            return
+        serving.extend(filter(None, [asyncio.current_task()]))
         async with owner:
             is_serving.set()
             await stop.wait()
+
+    def end() -> None:
+        stop.set()
+        if not is_serving.is_set():
+            # It still opens the database, or has not begun to.
+            for task in serving:
+                task.cancel()
 
     def run() -> None:
         try:
@@ -154,7 +173,7 @@ def _served(owner: "Owner") -> Iterator[None]:
     finally:
         # A loop that is closed has ended by itself.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(stop.set)
+            loop.call_soon_threadsafe(end)
         if thread.ident is not None:
             thread.join()
         else:

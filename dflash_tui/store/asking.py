@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from dflash_tui.errors import StoreBusyError
 from dflash_tui.store.answer import Answer
 from dflash_tui.store.exchange import OwnerGoneError, query_owner
 
@@ -23,10 +24,14 @@ def answered(
     options: "Callable[[], StoreOptions]",
 ) -> Iterator[tuple[Answer, str]]:
     """The answer to one read-only statement, and who gives it, "owner" or "direct". Errors as of `Store.query`."""
+    busy: StoreBusyError | None = None
     try:
         answer = query_owner(sql, params, timeout_s).begun()
     except OwnerGoneError:
         pass
+    except StoreBusyError as e:
+        # An owner that cannot have the file, as others read it, is not in the way of who reads as well.
+        busy = e
     else:
         with answer:
             yield answer, "owner"
@@ -34,11 +39,13 @@ def answered(
     from dflash_tui.store.direct import open_to_ask
     from dflash_tui.store.interrupts import ctrl_c_cancels
 
-    query = open_to_ask()
+    query = open_to_ask(is_alone=busy is None)
     if query:
         with ctrl_c_cancels(query.cancel), query.start(sql, params, timeout_s) as answer:
             yield answer, "direct"
         return
+    if busy:
+        raise busy
     from dflash_tui.store.access import reader
     from dflash_tui.store.database import Database
 

@@ -13,10 +13,11 @@ from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.queries import RunningQuery
 
 
-def open_to_ask() -> RunningQuery | None:
-    """The file opened for one query; None when it does not open just so."""
+def open_to_ask(*, is_alone: bool = True) -> RunningQuery | None:
+    """The file opened for one query; None when it does not open just so. `is_alone` leaves it to who is about to own
+    it."""
     path = paths.database_file()
-    if StoreLock.is_taken() or not path.exists():
+    if (is_alone and StoreLock.is_taken()) or not path.exists():
         return None
     try:
         db = duckdb.connect(path, read_only=True, config=LOCKED_DOWN)

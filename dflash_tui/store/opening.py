@@ -6,7 +6,7 @@ Who calls this holds the StoreLock.
 import re
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import duckdb
@@ -14,10 +14,11 @@ import duckdb
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.store import files
-from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.base import Progress, StoreOptions, no_progress
 from dflash_tui.store.database import Database, SchemaVersionError
 from dflash_tui.store.guard import REBUILD, query_error
 from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S
+from dflash_tui.store.mirror import mirrored_runs
 
 Notice = Callable[[str], None]
 
@@ -45,23 +46,35 @@ def busy_error(error: duckdb.Error) -> StoreBusyError | None:
     return StoreBusyError(f"{paths.database_file()}: is held by {by}; end it, or try again when it is done")
 
 
-def open_for_writing(notice: Notice, options: StoreOptions) -> Database:
+def open_for_writing(notice: Notice, options: StoreOptions, progress: Progress = no_progress) -> Database:
     """The store of this machine. `notice` is told in one sentence what was repaired. StoreBusyError after 2 s when a
-    process that knows nothing of our lock holds the file."""
+    process that knows nothing of our lock holds the file. What `progress` raises ends a catching up."""
     path = paths.database_file()
-    # What a killed rebuild or compact left.
-    files.fresh_file()
+    # What a killed rebuild or compact left goes away.
+    fresh = files.fresh_file()
+    if path.exists() and path.stat().st_size:
+        try:
+            return _open(path, notice, options, progress)
+        except (duckdb.Error, SchemaVersionError) as e:
+            _set_aside(path, e, notice)
     try:
-        return _open(path, notice, options)
-    except (duckdb.Error, SchemaVersionError) as e:
-        _set_aside(path, e, notice)
-    try:
-        return _open(path, notice, options)
+        if mirrored_runs():
+            # Beside its place: half of one would be read by who only reads.
+            with closing(_open(fresh, notice, options, progress)):
+                pass
+            files.put_in_place(fresh)
+        return _open(path, _say_nothing, options, progress)
     except duckdb.Error as e:
         raise DflashError(f"{path}: cannot be made anew ({query_error(e)})") from e
+    finally:
+        files.remove(fresh)
 
 
-def _open(path: Path, notice: Notice, options: StoreOptions) -> Database:
+def _say_nothing(sentence: str) -> None:
+    """What is wrong was said before."""
+
+
+def _open(path: Path, notice: Notice, options: StoreOptions, progress: Progress) -> Database:
     """duckdb.Error or SchemaVersionError when it does not open, or not even the small tables can be read."""
     deadline = time.monotonic() + BUSY_AFTER_S
     while True:
@@ -75,7 +88,7 @@ def _open(path: Path, notice: Notice, options: StoreOptions) -> Database:
                 raise busy from e
         time.sleep(RETRY_S)
     try:
-        _catch_up(database, notice)
+        _catch_up(database, notice, progress)
     except BaseException as e:
         # One that a damaged block has made unusable cannot be closed either.
         with suppress(duckdb.Error):
@@ -99,13 +112,13 @@ def _set_aside(path: Path, error: Exception, notice: Notice) -> None:
     notice(f"the database did not open and was set aside as {aside.name}; it is made anew from the mirrors ({why})")
 
 
-def _catch_up(database: Database, notice: Notice) -> None:
+def _catch_up(database: Database, notice: Notice, progress: Progress) -> None:
     """What the mirrors know and the tables do not: all of a new database, or what a crash kept from being noted."""
     stale = database.stale_runs()
     num_rows = 0
     for run_id in stale:
         try:
-            num_rows += database.restore(run_id).rows
+            num_rows += database.restore(run_id, progress).rows
         except DflashError as e:
             if is_damage(e.__cause__):
                 raise

@@ -49,12 +49,24 @@ class _ClientGone(Exception):
     """Whoever asked is no longer there."""
 
 
-class Owner:
-    """Serves `database` until the `async with` is left; then both it and the lock are given up."""
+class _Cancelled(Exception):
+    """The database is no longer wanted."""
 
-    def __init__(self, database: Database, lock: StoreLock) -> None:
-        self.database = database
+
+class Owner:
+    """Opens the database and serves it until the `async with` is left; then it and the lock are given up.
+
+    Whoever asks while it is opened, which may mean a rebuild, hears that we live and waits. When it cannot be opened,
+    the `async with` raises as `open_for_writing` does, and whoever waits is told the same.
+    """
+
+    database: Database
+
+    def __init__(self, lock: StoreLock, notice: Notice, options: StoreOptions) -> None:
         self._lock = lock
+        self._notice = notice
+        self._options = options
+        self._opened: asyncio.Future[Database] | None = None
         self._threads = ThreadPoolExecutor(_MAX_WORKING, "store")
         self._enders = ThreadPoolExecutor(_MAX_ENDING, "store-end")
         # They take turns anyway: those that wait must not fill the other threads.
@@ -68,16 +80,45 @@ class Owner:
         try:
             paths.private_dir(place.parent)
             # asyncio removes what lies there: a dead owner's, as only the holder of the lock comes here.
+            self._opened = asyncio.get_running_loop().create_future()
             self._server = await asyncio.start_unix_server(self._accept, place, limit=MAX_REQUEST_BYTES)
             place.chmod(0o600)
-        except BaseException:
-            self.give_up()
+            self.database = await self._open()
+            self._opened.set_result(self.database)
+        except BaseException as e:
+            if self._opened and isinstance(e, DflashError):
+                self._opened.set_exception(e)
+                self._opened.exception()  # Else it is complained of when nobody waited.
+            await self._leave()
             raise
         return self
+
+    async def _open(self) -> Database:
+        """A cancelled one ends at the next commit of what it takes in."""
+
+        def go_on(progress: IngestProgress) -> None:
+            if self._leaving.is_set():
+                raise _Cancelled
+
+        opening = self.in_thread(partial(open_for_writing, self._notice, self._options, go_on))
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._leaving.set()
+            while not opening.done():
+                # Ctrl-C twice cancels twice; the thread still has to end first.
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait({opening})
+            if not opening.exception():
+                opening.result().close()
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._leave()
+
+    async def _leave(self) -> None:
         self._leaving.set()
         if self._server:
             self._server.close()
@@ -94,7 +135,8 @@ class Owner:
         self._enders.shutdown()
         self._ingests.shutdown(cancel_futures=True)
         self._threads.shutdown(cancel_futures=True)
-        self.database.close()
+        if hasattr(self, "database"):
+            self.database.close()
         self._lock.release()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,6 +161,11 @@ class Owner:
     def in_thread(self, work: Callable[[], T], *, is_ingest: bool = False) -> "asyncio.Future[T]":
         threads = self._ingests if is_ingest else self._threads
         return asyncio.get_running_loop().run_in_executor(threads, work)
+
+    def opened(self) -> "asyncio.Future[Database]":
+        """The database, once it is open."""
+        assert self._opened
+        return self._opened
 
     async def leaving(self) -> None:
         """Returns when we are about to go."""
@@ -150,13 +197,13 @@ class _Conversation:
         try:
             await self._send(b"\n")
             match decode_request(line):
-                case Query() as asked:
-                    await self._answer_query(asked)
                 case Wait():
                     await self._wait_for_the_end()
+                case Query() as asked:
+                    await self._answer_query(await self._alive_until(self._owner.opened()), asked)
                 case other:
-                    progress = self._progress_from(asyncio.get_running_loop())
-                    work = operation(self._owner.database, other, progress)
+                    database = await self._alive_until(self._owner.opened())
+                    work = operation(database, other, self._progress_from(asyncio.get_running_loop()))
                     answer = await self._wait(work, is_ingest=isinstance(other, Ingest))
                     await self._send(frame(pack(answer)))
         except DflashError as e:
@@ -180,8 +227,8 @@ class _Conversation:
 
         return tell
 
-    async def _answer_query(self, asked: Query) -> None:
-        query = self._owner.database.running_query()
+    async def _answer_query(self, database: Database, asked: Query) -> None:
+        query = database.running_query()
         try:
             answer = await self._wait(partial(query.start, asked.sql, asked.params, asked.timeout_s))
             await self._send(frame(pack(QueryHead(answer.columns, answer.types)), has_more=True))
@@ -195,27 +242,29 @@ class _Conversation:
         """For a session that takes over when we go: signs of life, and nothing else."""
         leaving = asyncio.ensure_future(self._owner.leaving())
         try:
-            while not self._gone.done() and not leaving.done():
-                await self._send(b"\n")
-                await asyncio.wait({self._gone, leaving}, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+            await self._alive_until(leaving)
         finally:
             leaving.cancel()
 
     async def _wait(self, work: Callable[[], T], *, is_ingest: bool = False) -> T:
-        """What `work` gives, in a thread; meanwhile the client hears that we live. _ClientGone when it left."""
+        """What `work` gives, in a thread."""
         future = self._owner.in_thread(work, is_ingest=is_ingest)
-        either: set[asyncio.Future[Any]] = {future, self._gone}
         try:
-            while True:
-                await asyncio.wait(either, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
-                if future.done():
-                    return _result(future)
-                if self._gone.done():
-                    raise _ClientGone
-                await self._send(b"\n")
+            return await self._alive_until(future)
         finally:
             # One that has not begun never will; of one that has, nobody wants to know the end.
             future.cancel()
+
+    async def _alive_until(self, awaited: "asyncio.Future[T]") -> T:
+        """Its outcome; meanwhile the client hears that we live. _ClientGone when it left."""
+        either: set[asyncio.Future[Any]] = {awaited, self._gone}
+        while True:
+            await asyncio.wait(either, timeout=ALIVE_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+            if awaited.done():
+                return _result(awaited)
+            if self._gone.done():
+                raise _ClientGone
+            await self._send(b"\n")
 
     async def _send(self, data: bytes) -> None:
         self._writer.write(data)
@@ -256,21 +305,11 @@ def _is_ours(connection: socket.socket) -> bool:
     return bool(uid == os.getuid())
 
 
-async def try_become_owner(notice: Notice, options: StoreOptions) -> Owner | None:
-    """The owner, its database open and up to date, ready for `async with`; None while another process is."""
-    return await asyncio.to_thread(take_ownership, notice, options)
-
-
 def take_ownership(notice: Notice, options: StoreOptions) -> Owner | None:
-    """As `try_become_owner`, blocking."""
+    """The owner that this process now is, for `async with`; None while another one is. `notice` is told in a sentence
+    what was repaired."""
     lock = StoreLock.try_take()
-    if lock is None:
-        return None
-    try:
-        return Owner(open_for_writing(notice, options), lock)
-    except BaseException:
-        lock.release()
-        raise
+    return Owner(lock, notice, options) if lock else None
 
 
 async def owner_gone() -> None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from dflash_tui.errors import StoreBusyError
 from dflash_tui.store import wire
 from dflash_tui.store.base import Answer, Progress, Store, no_progress
 from dflash_tui.store.client import OwnerGoneError, StoreClient
@@ -20,14 +21,20 @@ T = TypeVar("T")
 
 
 class RetryingClient(StoreClient):
-    """`take_seat` waits for the next owner, or makes this process read or own the store itself.
+    """`take_seat` waits for the next owner, or makes this process read or own the store itself. `open_file` is for who
+    only reads: an owner that cannot have the file, as others read it, is in nobody's way who reads as well.
 
     Only what nobody has answered is asked again. Reads change nothing, and of the writes twice is as good as once: an
     event that the owner noted before it died is found in the mirror.
     """
 
-    def __init__(self, take_seat: Callable[[], AbstractContextManager[Store]]) -> None:
+    def __init__(
+        self,
+        take_seat: Callable[[], AbstractContextManager[Store]],
+        open_file: Callable[[], AbstractContextManager[Store]] | None = None,
+    ) -> None:
         self._take_seat = take_seat
+        self._open_file = open_file
         self._seat: Store = StoreClient()
         self._has_moved = False
         self._left = ExitStack()
@@ -43,9 +50,19 @@ class RetryingClient(StoreClient):
             try:
                 return work()
             except OwnerGoneError:
-                self._seat = self._left.enter_context(self._take_seat())
-                self._has_moved = True
+                self._move(self._take_seat)
+            except StoreBusyError as busy:
+                if self._open_file is None:
+                    raise
+                try:
+                    self._move(self._open_file)
+                except StoreBusyError:
+                    raise busy from None
         return work()
+
+    def _move(self, take_seat: Callable[[], AbstractContextManager[Store]]) -> None:
+        self._seat = self._left.enter_context(take_seat())
+        self._has_moved = True
 
     def _ask_seat(self, request: Request, kind: type[T], progress: Progress) -> T:
         if isinstance(request, wire.Event) and self._has_moved and request.event in Mirror(request.run_id).events():

@@ -120,13 +120,14 @@ def compact() -> None:
     compact(lambda sentence: None, StoreOptions())
 
 
-def reopen() -> None:
-    """An owner that first has to take in what the mirrors hold."""
+def reopen(until: str = "") -> None:
+    """An owner that first has to take in what the mirrors hold; one that stays does so until stdin ends."""
     from dflash_tui.store.access import writer
 
     print("ready", flush=True)
     with writer():
-        pass
+        if until == "stay":
+            sys.stdin.read()
 
 
 def wait_for_turn() -> None:
@@ -134,12 +135,12 @@ def wait_for_turn() -> None:
     import asyncio
 
     from dflash_tui.store.base import StoreOptions
-    from dflash_tui.store.owner import owner_gone, try_become_owner
+    from dflash_tui.store.owner import owner_gone, take_ownership
 
     async def session() -> None:
         print("ready", flush=True)
         while True:
-            owner = await try_become_owner(lambda sentence: None, StoreOptions())
+            owner = take_ownership(lambda sentence: None, StoreOptions())
             if owner:
                 async with owner:
                     print("owner", flush=True)
@@ -171,6 +172,35 @@ def visit(times: str) -> None:
         time.sleep(0.01)
 
 
+def feed(folder: str, num_runs: str, batch_rows: str, rate: str) -> None:
+    """Logs that grow by batches, and an ingest of each at once; says what is acknowledged."""
+    from dflash_tui.errors import DflashError
+    from dflash_tui.store.access import writer
+
+    print("ready", flush=True)
+    num_rows, totals = int(batch_rows), [0] * int(num_runs)
+    begun, number = time.monotonic(), 0
+    while True:
+        time.sleep(max(0.0, begun + number * num_rows / float(rate) - time.monotonic()))
+        run, first = number % len(totals), totals[number % len(totals)]
+        log = Path(folder) / f"run-{run}.jsonl"
+        with log.open("a") as file:
+            file.writelines(f'{{"step": {step}, "loss": {step}.5}}\n' for step in range(first, first + num_rows))
+        totals[run] += num_rows
+        number += 1
+        asked = time.monotonic()
+        try:
+            with writer() as store:
+                summary = store.ingest(f"run-{run}", log)
+            # An owner that took over after a kill may have read what the one before it had copied.
+            assert summary.last_step == totals[run] - 1 and summary.rows in (0, num_rows), summary
+        except (DflashError, AssertionError) as e:
+            print(f"error {e!r}", flush=True)
+            return
+        else:
+            print(f"run-{run} {totals[run]} {time.monotonic() - asked:.3f}", flush=True)
+
+
 def read() -> None:
     """Commands that only ask, one after another, without an end; each holds the file for a while."""
     from dflash_tui.store.access import reader
@@ -180,6 +210,16 @@ def read() -> None:
         with reader() as store, store.query("select count(*) from runs") as answer:
             assert answer.rows() > [(0,)]
             time.sleep(0.1)
+
+
+def read_long() -> None:
+    """A command that reads the file itself, and takes its time."""
+    from dflash_tui.store.access import reader
+
+    with reader() as store, store.query("select range from range(1_000_000)") as answer:
+        next(answer.batches())
+        print("ready", flush=True)
+        time.sleep(600)
 
 
 def hold(path: str) -> None:
@@ -197,6 +237,6 @@ if __name__ == "__main__":
     roles = {
         "own": own, "write": write, "ingest": ingest, "wait": wait_for_turn, "ask": ask, "hold": hold, "visit": visit,
         "read": read, "copied": copied, "checkpoint": checkpoint, "rebuild": rebuild, "compact": compact,
-        "reopen": reopen,
+        "reopen": reopen, "read_long": read_long, "feed": feed,
     }  # fmt: skip
     roles[role](*words)

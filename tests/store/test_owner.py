@@ -19,7 +19,7 @@ from dflash_tui.store.access import reader, writer
 from dflash_tui.store.base import IngestProgress, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
-from dflash_tui.store.owner import Owner, owner_gone, take_ownership, try_become_owner
+from dflash_tui.store.owner import Owner, owner_gone, take_ownership
 
 from .children import child
 from .conftest import rows_of
@@ -28,7 +28,7 @@ ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
 
 
 async def become_owner() -> Owner:
-    ours = await try_become_owner(lambda sentence: None, StoreOptions())
+    ours = take_ownership(lambda sentence: None, StoreOptions())
     assert ours
     return ours
 
@@ -118,7 +118,7 @@ def test_a_waiting_session_takes_over_from_a_killed_owner() -> None:
 async def test_a_waiting_session_learns_of_an_orderly_leave() -> None:
     ours = await become_owner()
     async with ours:
-        assert await try_become_owner(lambda sentence: None, StoreOptions()) is None
+        assert take_ownership(lambda sentence: None, StoreOptions()) is None
         waiting = asyncio.ensure_future(owner_gone())
         await asyncio.sleep(0.1)
         assert not waiting.done()

@@ -1,18 +1,24 @@
 """Owners come and go while others ask: whoever only asks, or writes what may be written twice, does not notice."""
 
+import concurrent.futures
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from dflash_tui import paths
-from dflash_tui.errors import UsageError
+from dflash_tui.errors import StoreBusyError, UsageError
 from dflash_tui.runs import RunEvent, RunRecord
 from dflash_tui.store import frames, wire
 from dflash_tui.store.access import reader, writer
-from dflash_tui.store.client import OwnerGoneError, has_owner
+from dflash_tui.store.asking import answered
+from dflash_tui.store.base import StoreOptions
+from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.store.queries import BATCH_ROWS
 
@@ -141,3 +147,62 @@ def test_a_writer_gets_its_turn_though_readers_never_stop() -> None:
         store.register_run(RunRecord("r", "r", "train"))
     with child("read"), child("read"), child("read"), child("visit", "5") as visitor:
         assert visitor.wait(60) == 0
+
+
+@pytest.fixture
+def long_log(tmp_path: Path) -> Path:
+    """What is taken in again for a second or two when the database is gone."""
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(f'{{"step": {step}, "loss": {step}.5}}\n' for step in range(300_000)))
+    with writer() as store:
+        store.ingest("long", log)
+    paths.database_file().unlink()
+    return log
+
+
+@pytest.mark.usefixtures("long_log")
+def test_who_asks_while_the_database_is_made_anew_waits_for_it() -> None:
+    with child("reopen", "stay") as process:
+        while not has_owner():
+            time.sleep(0.01)
+        with reader() as store, writer() as other:
+            assert isinstance(other, StoreClient)
+            assert rows_of(store, "select count(*) from steps") == [(300_000,)]
+            assert [run.run_id for run in other.runs()] == ["long"]
+        assert process.poll() is None
+
+
+@pytest.mark.usefixtures("long_log")
+def test_an_owner_interrupted_while_it_makes_the_database_leaves_at_once_and_whole() -> None:
+    with child("reopen") as process:
+        while not has_owner():
+            time.sleep(0.01)
+        asking = concurrent.futures.ThreadPoolExecutor(1).submit(
+            lambda: rows_of(reader(), "select count(*) from steps")
+        )
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        # Whoever waited for it has now made the database itself.
+        assert asking.result(30) == [(300_000,)]
+    with writer() as store:
+        assert rows_of(store, "select count(*), count(distinct line_no) from steps") == [(300_000, 300_000)]
+
+
+@pytest.mark.usefixtures("one_run")
+def test_one_who_reads_for_long_keeps_writers_out_and_no_readers() -> None:
+    with child("read_long") as process, concurrent.futures.ThreadPoolExecutor(1) as thread:
+
+        def write() -> None:
+            with writer():
+                pass
+
+        writing = thread.submit(write)
+        while not has_owner():
+            time.sleep(0.01)
+        with reader() as store:
+            assert [run.run_id for run in store.runs()] == ["r"]
+        with answered("select run from runs", {}, None, lambda sentence: None, StoreOptions) as (answer, by):
+            assert (answer.rows(), by) == ([("r",)], "direct")
+        with pytest.raises(StoreBusyError, match=f"held by PID {process.pid} "):
+            writing.result()
