@@ -6,11 +6,11 @@ reads a config checked against `recipe_schema.json`, writes `train_log.jsonl` an
 ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad config) or 1 (anything else).
 
     config, errors              what a run is told, and how it can fail
-    target, cache, decode       the frozen model: loading, running and decoding it
+    target, taps, cache, decode the frozen model: loading, running and decoding it
     data, regenerate, dataset   prompts, and what the target answers
     batches, schedule           what belongs to which step
     blocks, model, structured   the method: anchors, the drafter, its attention
-    loss, metrics, step         the objective, and what was right
+    loss, head, metrics, step   the objective, and what was right
     evaluate                    what the drafter is worth
     checkpoint, zlab            what a run leaves for a server, and to go on from
     log, records                what it tells while it runs

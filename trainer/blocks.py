@@ -74,17 +74,32 @@ def cut(tokens: Tensor, response: Tensor, anchors: Anchors, block_size: int, mas
     return Blocks(anchors, inputs, positions, labels, supervised)
 
 
-def visible(anchors: Anchors, num_context: int, block_size: int) -> Tensor:
+def visible(anchors: Anchors, num_context: int, block_size: int, window: int | None = None) -> Tensor:
     """Dense attention mask [sequences, 1, blocks * block_size, num_context + blocks * block_size].
 
     A slot sees the features strictly before its anchor, and the slots of its own block. The feature at the anchor was
     made from the token that slot 1... would be asked to guess from: seeing it looks like success and dies at inference.
+    With a `window`, a slot sees the last `window` positions up to its own, and none behind it.
     Padding blocks see themselves only, which keeps their softmax finite.
     """
     sequences, blocks = anchors.positions.shape
     device = anchors.positions.device
-    before = torch.arange(num_context, device=device) < anchors.positions[:, :, None]
-    before &= anchors.valid[:, :, None]
-    own = torch.eye(blocks, dtype=torch.bool, device=device).expand(sequences, -1, -1)
-    seen = torch.cat((before, own.repeat_interleave(block_size, dim=2)), dim=2)
-    return seen.repeat_interleave(block_size, dim=1).unsqueeze(1)
+    slots = torch.arange(block_size, device=device)
+    places = torch.arange(num_context, device=device)
+    begins = anchors.positions[:, :, None, None]
+    before = (places < begins) & anchors.valid[:, :, None, None]
+    before = before.expand(-1, -1, block_size, -1)
+    inside = torch.ones(block_size, block_size, dtype=torch.bool, device=device)
+    if window is not None:
+        before = before & (places > begins + slots[:, None] - window)
+        inside = window_inside(block_size, window, device)
+    own = torch.eye(blocks, dtype=torch.bool, device=device)
+    own = (own[:, None, :, None] & inside[None, :, None, :]).flatten(2).expand(sequences, -1, -1, -1)
+    return torch.cat((before, own), dim=3).flatten(1, 2).unsqueeze(1)
+
+
+def window_inside(block_size: int, window: int, device: torch.device) -> Tensor:
+    """What the slots of a block see of it in a layer with a window: [queries, keys]."""
+    slots = torch.arange(block_size, device=device)
+    distance = slots[:, None] - slots
+    return (distance >= 0) & (distance < window)

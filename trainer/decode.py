@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from trainer.blocks import Anchors, visible
 from trainer.cache import KeyValueCache
 from trainer.metrics import leading_runs
 from trainer.model import Drafter, attend_dense
@@ -129,13 +130,13 @@ class _DraftCache:
         target, size = self._target, len(self._slots)
         inputs = torch.where(self._slots > 0, target.mask_token_id, token[:, None])
         length = int(starts.max())
-        before = torch.arange(length, device=starts.device) < starts[:, None, None, None]
-        visible = torch.cat((before, before.new_ones(len(token), 1, 1, size)), dim=-1).expand(-1, -1, size, -1)
+        anchors = Anchors(starts[:, None], torch.ones_like(starts[:, None], dtype=torch.bool))
+        windows = set(self._drafter.shape.windows)
         hidden = self._drafter(
             target.embed(inputs),
             target.rotary(starts[:, None] + self._slots),
             [self.cache.read(i, length) for i in range(self._drafter.shape.num_layers)],
-            attend_dense(visible),
+            {window: attend_dense(visible(anchors, length, size, window)) for window in windows},
         )
         return target.logits(hidden[:, 1:]).argmax(-1)
 

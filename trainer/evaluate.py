@@ -5,7 +5,7 @@ Decoding is the truth; the teacher-forced figures say why. Nothing here is rando
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from trainer.batches import collate
 from trainer.blocks import eligible, every_anchor
 from trainer.data import Sample
 from trainer.decode import Decoded, lookup, speculative
+from trainer.head import Mix
 from trainer.metrics import Tally
 from trainer.step import Objective
 
@@ -48,6 +49,7 @@ def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> 
         "tau_linear_micro": micro_tau(rounds),
         "lookup_tau_macro": macro_tau(copied),
         "lossless": lossless_share(decoded, held_out),
+        "eval_loss": counts.losses()["loss"],
         **counts.scalars(),
         "full_block_rate": prefix_acc[-1],
         "accept_hist": histogram(rounds, size),
@@ -61,13 +63,14 @@ def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> 
 def teacher_forced(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> Tally:
     """Counts over every stride-th position of the target's own responses."""
     samples = sorted((Sample(r.prompt + r.response, len(r.prompt)) for r in held_out), key=lambda s: len(s.tokens))
-    none = [0] * (objective.block_size - 1)
-    total = Tally(0, 0, 0, 0.0, none, none, none)
+    # Against what the target wrote, whatever the drafter is trained on.
+    judge = replace(objective, from_final=False, scoring=replace(objective.scoring, mix=Mix()))
+    total = Tally.empty(objective.block_size, objective.target.device)
     for i in range(0, len(samples), _FORCED_BATCH):
         batch = collate(samples[i : i + _FORCED_BATCH], objective.target.device)
         if eligible(batch.response).any():
-            taps, _ = objective.features(batch)
-            total += objective.loss(batch, taps, every_anchor(batch.response, stride))[1]
+            features, _ = judge.features(batch)
+            total += judge.loss(batch, features, every_anchor(batch.response, stride))[1]
     return total
 
 

@@ -1,17 +1,30 @@
-"""The objective: cross-entropy against the tokens that the target wrote, near slots weighing more than far ones."""
+"""The objective: how wrong each slot is, and how much each slot weighs."""
 
-import math
+from dataclasses import dataclass, field
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from trainer.blocks import Blocks
+from trainer.config import Config
+from trainer.errors import ConfigError
+from trainer.head import Mix, head_scores
 from trainer.metrics import Tally, tally
 from trainer.target import Target
 
 # What the weighted sum is divided by; trainers differ, and so do their losses.
 LOSS_NORM = "sum_w"
+# D-PACE's smoothing: a slot is held half right at least.
+_PACE = 0.5
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """`position_weight` is decay, dpace, uniform or streak; `gamma`, in slots, is the decay's."""
+
+    gamma: float
+    position_weight: str = "decay"
+    mix: Mix = field(default_factory=Mix)
 
 
 def auto_gamma(block_size: int) -> float:
@@ -19,9 +32,43 @@ def auto_gamma(block_size: int) -> float:
     return 7.0 if block_size >= 16 else 5.0 if block_size >= 10 else 4.0
 
 
-def slot_weights(block_size: int, gamma: float) -> Tensor:
-    """exp(-(k-1)/gamma) for slot k, and 0 for the anchor."""
-    return torch.tensor([0.0] + [math.exp(-(k - 1) / gamma) for k in range(1, block_size)])
+def make_scoring(config: Config) -> Scoring:
+    """ConfigError if what is asked for needs another teacher, or is nothing."""
+    from_tokens = config["teacher"] == "tokens"
+    mix = Mix(config["loss.ce"], config["loss.kl"], config["kl_temperature"])
+    if not mix.ce and not mix.kl:
+        raise ConfigError("loss.ce and loss.kl are both 0, so there is nothing to learn; raise one of them")
+    if from_tokens and mix.kl:
+        raise ConfigError('loss.kl: tokens have no distribution to come near to; set teacher = "final_hidden"')
+    if from_tokens and config["noise.on"] == "all":
+        raise ConfigError('noise.on: "all" reaches no label that is a token; set teacher = "final_hidden"')
+    gamma = auto_gamma(config["block_size"]) if config["gamma"] == "auto" else config["gamma"]
+    return Scoring(gamma, config["position_weight"], mix)
+
+
+def slot_weights(scoring: Scoring, supervised: Tensor, ce: Tensor, right: Tensor) -> Tensor:
+    """Weights [blocks, slots], the anchor's slot left out; they pass no gradient on.
+
+    decay    exp(-(k-1)/gamma) for slot k
+    uniform  1
+    streak   decay * (1 + how many earlier slots of the block are right)
+    dpace    the sum over m >= k of the product over i <= m of (q_i + 1) / 2, q = exp(-ce) (arXiv:2605.18810)
+
+    Slots that are not supervised weigh 0; to dpace they are not there.
+    """
+    distance = torch.arange(supervised.shape[-1], device=ce.device, dtype=ce.dtype)
+    if scoring.position_weight == "uniform":
+        weights = torch.ones_like(ce)
+    elif scoring.position_weight == "dpace":
+        factors = torch.where(supervised, (1 - _PACE) * (-ce).exp() + _PACE, 1.0)
+        reached = factors.cumprod(-1) * supervised
+        weights = reached.flip(-1).cumsum(-1).flip(-1)
+    else:
+        weights = torch.exp(-distance / scoring.gamma).expand_as(ce)
+        if scoring.position_weight == "streak":
+            hits = (right & supervised).to(ce.dtype)
+            weights = weights * (1 + hits.cumsum(-1) - hits)
+    return weights * supervised
 
 
 def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
@@ -30,23 +77,36 @@ def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
     return (losses * weights).sum() / torch.where(total > 0, total, torch.ones_like(total))
 
 
-def score(target: Target, hidden: Tensor, blocks: Blocks, gamma: float) -> tuple[Tensor, Tally]:
-    """The loss over the drafter's final `hidden` [sequences, blocks * block_size, hidden], and what it got right.
+def score(
+    target: Target, hidden: Tensor, blocks: Blocks, final: Tensor | None, scoring: Scoring
+) -> tuple[Tensor, Tally]:
+    """The weighted sum of losses over the final `hidden` [sequences, blocks * block_size, hidden], and the counts.
 
-    The head runs over supervised slots only.
+    The sum is not yet divided: what it is to be divided by is the counts' `weight`, which other micro-batches and
+    processes add to. `final` [sequences, tokens, hidden], the target's last layer, makes the target's own choices the
+    labels; without it they are the tokens. The head runs over supervised slots only.
     """
-    labels, supervised = blocks.labels, blocks.supervised
-    logits = target.logits(hidden.view(*labels.shape, -1)[supervised])
-    wanted = labels[supervised]
-    losses = F.cross_entropy(logits, wanted, reduction="none")
-    weights = slot_weights(labels.shape[-1], gamma).to(hidden.device).expand_as(labels)[supervised]
+    supervised = blocks.supervised
+    teacher = None
+    if final is not None:
+        rows = torch.arange(len(final), device=final.device)[:, None, None].expand_as(supervised)
+        # What the target says after the token before the slot's own is what it says in the slot's place.
+        teacher = target.normed(final[rows[supervised], blocks.positions[supervised] - 1])
+    wanted = blocks.labels[supervised]
+    slots = hidden.view(*supervised.shape, -1)[supervised]
+    scores = head_scores(target.output_head, slots, wanted, teacher, scoring.mix)
+
+    def spread(flat: Tensor) -> Tensor:
+        """Every slot of every block again; what is not supervised is 0 and is not looked at."""
+        grid = torch.zeros(supervised.shape, dtype=flat.dtype, device=flat.device)
+        return grid.masked_scatter(supervised, flat)[..., 1:].flatten(0, 1)
+
+    held = supervised[..., 1:].flatten(0, 1)
     with torch.no_grad():
-        ranks = (logits > logits.gather(1, wanted[:, None])).sum(1)
-        confidence = (logits.amax(1) - logits.logsumexp(1)).exp()
-        # Every slot of every block again; what is not supervised stays 0 and is not looked at.
-        grids = [
-            torch.zeros(labels.shape, dtype=flat.dtype, device=flat.device).masked_scatter(supervised, flat)[..., 1:]
-            for flat in (ranks, confidence)
-        ]
-        counts = tally(supervised[..., 1:].flatten(0, 1), grids[0].flatten(0, 1), grids[1].flatten(0, 1))
-    return weighted_mean(losses, weights), counts
+        ranks, ce = spread(scores.ranks), spread(scores.ce)
+        weights = slot_weights(scoring, held, ce, ranks == 0)
+    loss = (scores.loss * weights[held]).sum()
+    with torch.no_grad():
+        sums = torch.stack([part.sum().double() for part in (loss, weights, ce, spread(scores.kl))])
+        counts = tally(held, ranks, spread(scores.top1_prob), sums)
+    return loss, counts

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 TOP = 8
+# The sums that stand before the three lists, in order.
+_SCALARS = ("loss", "weight", "ce", "kl", "blocks", "run", "run_top8", "top1_prob")
 
 
 def leading_runs(right: Tensor) -> Tensor:
@@ -20,26 +22,36 @@ def leading_runs(right: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Tally:
-    """Sums over blocks. Lists have one entry a slot, the one behind the anchor first."""
+    """Sums over blocks, as one float64 row, so that micro-batches and processes add by one addition.
 
-    blocks: int
-    run: int
-    run_top8: int
-    top1_prob: float
-    slots: list[int]
-    right: list[int]
-    survived: list[int]
+    It holds `_SCALARS`, then `slots`, `right` and `survived`, one entry each a slot, the one behind the anchor first.
+    """
+
+    sums: Tensor
+
+    @classmethod
+    def empty(cls, block_size: int, device: torch.device | None = None) -> "Tally":
+        return cls(torch.zeros(len(_SCALARS) + 3 * (block_size - 1), dtype=torch.float64, device=device))
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(
-            self.blocks + other.blocks,
-            self.run + other.run,
-            self.run_top8 + other.run_top8,
-            self.top1_prob + other.top1_prob,
-            [a + b for a, b in zip(self.slots, other.slots, strict=True)],
-            [a + b for a, b in zip(self.right, other.right, strict=True)],
-            [a + b for a, b in zip(self.survived, other.survived, strict=True)],
-        )
+        return Tally(self.sums + other.sums)
+
+    def __getattr__(self, name: str) -> float:
+        if name in _SCALARS:
+            return float(self.sums[_SCALARS.index(name)])
+        raise AttributeError(name)
+
+    @property
+    def slots(self) -> list[int]:
+        return self._list(0)
+
+    @property
+    def right(self) -> list[int]:
+        return self._list(1)
+
+    @property
+    def survived(self) -> list[int]:
+        return self._list(2)
 
     def scalars(self) -> dict[str, float | None]:
         """`accept_len` counts the bonus token that the target adds; `ddtree_streak8` does not."""
@@ -52,6 +64,15 @@ class Tally:
             "draft_top1_prob": _ratio(self.top1_prob, slots),
         }
 
+    def losses(self) -> dict[str, float | None]:
+        """`loss` as it is optimised, and its parts in nats, every supervised slot weighing the same."""
+        slots = sum(self.slots)
+        return {
+            "loss": _ratio(self.loss, self.weight),
+            "loss_ce": _ratio(self.ce, slots),
+            "loss_kl": _ratio(self.kl, slots),
+        }
+
     def position_acc(self) -> list[float | None]:
         """Share of right ones among the supervised slots at each distance from the anchor."""
         return [_ratio(a, b) for a, b in zip(self.right, self.slots, strict=True)]
@@ -60,27 +81,31 @@ class Tally:
         """Share of the blocks whose slots up to each distance are all right."""
         return [_ratio(count, self.blocks) for count in self.survived]
 
+    def _list(self, number: int) -> list[int]:
+        lists = self.sums[len(_SCALARS) :].view(3, -1)
+        return [int(count) for count in lists[number].tolist()]
 
-def tally(supervised: Tensor, ranks: Tensor, top1_prob: Tensor) -> Tally:
+
+def tally(supervised: Tensor, ranks: Tensor, top1_prob: Tensor, losses: Tensor | None = None) -> Tally:
     """Counts of blocks [blocks, slots], the anchor's slot left out.
 
     `ranks` says how many tokens the drafter held more likely than the right one; both it and `top1_prob` count only
     where `supervised`. A run ends at a slot that is not supervised. Blocks without any supervised slot are no blocks.
+    `losses` are the first four sums.
     """
-    held = supervised.any(-1)
-    supervised, ranks, top1_prob = supervised[held], ranks[held], top1_prob[held]
     right = supervised & (ranks == 0)
     runs = leading_runs(right)
     reach = torch.arange(1, supervised.shape[-1] + 1, device=runs.device)
-    return Tally(
-        blocks=len(runs),
-        run=int(runs.sum()),
-        run_top8=int(leading_runs(supervised & (ranks < TOP)).sum()),
-        top1_prob=float(top1_prob[supervised].sum()),
-        slots=supervised.sum(0).tolist(),
-        right=right.sum(0).tolist(),
-        survived=(runs[:, None] >= reach).sum(0).tolist(),
-    )
+    counts = [
+        supervised.any(-1).sum(),
+        runs.sum(),
+        leading_runs(supervised & (ranks < TOP)).sum(),
+        # A product would let an unsupervised NaN through.
+        top1_prob.masked_fill(~supervised, 0).sum(),
+    ]
+    lists = [supervised.sum(0), right.sum(0), (runs[:, None] >= reach).sum(0)]
+    first = torch.zeros(4, dtype=torch.float64, device=runs.device) if losses is None else losses
+    return Tally(torch.cat([first, torch.stack([c.double() for c in counts]), *[row.double() for row in lists]]))
 
 
 def _ratio(part: float, whole: float) -> float | None:

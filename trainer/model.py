@@ -5,12 +5,13 @@ is what a block may see: `attend` is passed in, so that training, decoding and t
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 # Keys and values of one layer's context, [sequences, kv_heads, tokens, head_dim] each.
 KeysValues = tuple[Tensor, Tensor]
@@ -18,22 +19,34 @@ KeysValues = tuple[Tensor, Tensor]
 Rotary = tuple[Tensor, Tensor]
 # (queries, keys and values of the context, keys and values of the blocks) -> what the queries read, shaped like them.
 Attend = Callable[[Tensor, KeysValues, KeysValues], Tensor]
+# How many positions back a layer sees, its own included; None is all of them.
+Window = int | None
+# One way to attend for each window that a layer has.
+Attends = Mapping[Window, Attend]
 
 
 @dataclass(frozen=True)
 class DraftShape:
-    """Sizes of a drafter; all but `num_layers` and `num_taps` are copied from the target."""
+    """Sizes of a drafter; all but `windows` (one a layer) and `num_taps` are copied from the target.
+
+    A layer without a window sees the whole context and the whole block; one with a window sees so many positions back,
+    and inside the block only what stands before it, as servers run such layers.
+    """
 
     hidden_size: int
     intermediate_size: int
     num_heads: int
     num_kv_heads: int
     head_dim: int
-    num_layers: int
+    windows: tuple[Window, ...]
     num_taps: int
     rms_norm_eps: float
     attention_bias: bool
     initializer_range: float
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.windows)
 
 
 def rotate(x: Tensor, rotary: Rotary) -> Tensor:
@@ -100,6 +113,8 @@ class Drafter(nn.Module):
     def __init__(self, shape: DraftShape, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.shape = shape
+        # Gives up what a layer computed and computes it again in the backward pass: less memory, a third more time.
+        self.recompute = False
         self.fc = nn.Linear(shape.num_taps * shape.hidden_size, shape.hidden_size, bias=False)
         self.hidden_norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
@@ -118,11 +133,14 @@ class Drafter(nn.Module):
         features = self.hidden_norm(self.fc(taps.to(self.fc.weight.dtype)))
         return [layer.self_attn.keys_values(features, rotary) for layer in self._decoder_layers()]
 
-    def forward(self, x: Tensor, rotary: Rotary, context: list[KeysValues], attend: Attend) -> Tensor:
+    def forward(self, x: Tensor, rotary: Rotary, context: list[KeysValues], attends: Attends) -> Tensor:
         """Final hidden states, ready for the target's head, of embedded block tokens x [sequences, tokens, hidden]."""
         x = x.to(self.fc.weight.dtype)
-        for layer, keys_values in zip(self._decoder_layers(), context, strict=True):
-            x = layer(x, rotary, keys_values, attend)
+        for layer, window, keys_values in zip(self._decoder_layers(), self.shape.windows, context, strict=True):
+            if self.recompute and torch.is_grad_enabled():
+                x = checkpoint(layer, x, rotary, keys_values, attends[window], use_reentrant=False)
+            else:
+                x = layer(x, rotary, keys_values, attends[window])
         out: Tensor = self.norm(x)
         return out
 

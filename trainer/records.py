@@ -47,6 +47,7 @@ def start_record(config: Config, target: Target, data_hash: str, resumed_from_st
         "data_hash": data_hash,
         "loss_norm": LOSS_NORM,
         "gamma": config["gamma"],
+        "kl_weight": config["loss.kl"],
     }
     return record if resumed_from_step is None else {**record, "resumed_from_step": resumed_from_step}
 
@@ -73,8 +74,11 @@ def score_fields(counts: Tally) -> dict[str, Any]:
 
 def sparse_fields(counts: Tally) -> dict[str, Any]:
     """What is too long, or moves too slowly, for every record."""
+    losses = counts.losses()
     return {
-        "n_blocks": counts.blocks,
+        "loss_ce": rounded(losses["loss_ce"]),
+        **({"loss_kl": rounded(losses["loss_kl"])} if counts.kl else {}),
+        "n_blocks": int(counts.blocks),
         "draft_top1_prob": rounded(counts.scalars()["draft_top1_prob"]),
         "position_acc": [rounded(value) for value in counts.position_acc()],
         "rss_gb": rss_gb(),

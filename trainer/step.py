@@ -9,54 +9,72 @@ from torch import Tensor
 
 from trainer.batches import Batch
 from trainer.blocks import Anchors, cut, visible
-from trainer.loss import score
+from trainer.loss import Scoring, score
 from trainer.metrics import Tally
-from trainer.model import Drafter, attend_dense
+from trainer.model import Attends, Drafter, attend_dense
 from trainer.structured import attend_structured
-from trainer.target import Target
+from trainer.target import Features, Target
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What stays the same over a run."""
+    """What stays the same over a run. `from_final`: the target's final states make the labels, not the tokens."""
 
     target: Target
     drafter: Drafter
     block_size: int
-    gamma: float
+    scoring: Scoring
+    from_final: bool = False
 
-    def features(self, batch: Batch) -> tuple[Tensor, float]:
+    def features(self, batch: Batch) -> tuple[Features, float]:
         """The target's features of the batch, and the seconds they took."""
         began = time.perf_counter()
-        taps = self.target.features(batch.tokens)
-        return taps, time.perf_counter() - began
+        features = self.target.features(batch.tokens, final=self.from_final)
+        return features, time.perf_counter() - began
 
-    def loss(self, batch: Batch, taps: Tensor, anchors: Anchors) -> tuple[Tensor, Tally]:
-        """The loss over the blocks at `anchors`, with a gradient for the drafter, and what it got right.
+    def loss(self, batch: Batch, features: Features, anchors: Anchors) -> tuple[Tensor, Tally]:
+        """The weighted sum of losses over the blocks at `anchors`, with a gradient for the drafter, and the counts.
 
-        `taps` are all that the drafter knows of the target; labels come from the tokens alone.
+        `features.taps` are all that the drafter knows of the target. Labels come from the tokens, or from
+        `features.final` where it is there. The loss of a batch is the sum over the counts' `weight`.
         """
         target = self.target
         blocks = cut(batch.tokens, batch.response, anchors, self.block_size, target.mask_token_id)
         num_context = batch.tokens.shape[1]
         device = batch.tokens.device
-        context = self.drafter.context(taps, target.rotary(torch.arange(num_context, device=device)[None]))
-        if device.type == "cpu":
-            attend = attend_structured(anchors, self.block_size)
-        else:
-            attend = attend_dense(visible(anchors, num_context, self.block_size))
+        context = self.drafter.context(features.taps, target.rotary(torch.arange(num_context, device=device)[None]))
         hidden = self.drafter(
-            target.embed(blocks.inputs.flatten(1)), target.rotary(blocks.positions.flatten(1)), context, attend
+            target.embed(blocks.inputs.flatten(1)),
+            target.rotary(blocks.positions.flatten(1)),
+            context,
+            self._attends(anchors, num_context),
         )
-        return score(target, hidden, blocks, self.gamma)
+        return score(target, hidden, blocks, features.final, self.scoring)
+
+    def _attends(self, anchors: Anchors, num_context: int) -> Attends:
+        windows = set(self.drafter.shape.windows)
+        if anchors.positions.device.type == "cpu":
+            return {window: attend_structured(anchors, self.block_size, window) for window in windows}
+        return {window: attend_dense(visible(anchors, num_context, self.block_size, window)) for window in windows}
 
 
-def noisy(taps: Tensor, kind: str, std: float, generator: torch.Generator) -> Tensor:
-    """`taps` with noise of the given standard deviation added; `taps` themselves stay as they are."""
+def noisy(features: Features, kind: str, std: float, on: str, generator: torch.Generator) -> Features:
+    """`features` with noise of the given standard deviation; those that come in stay as they are.
+
+    On the taps alone the noise reaches no label. On "all" it reaches the final states too: a fault that real trainers
+    had, kept to be looked at.
+    """
     if kind == "none" or std == 0.0:
-        return taps
-    if kind == "gaussian":
-        noise = torch.randn(taps.shape, generator=generator)
-    else:
-        noise = (torch.rand(taps.shape, generator=generator) * 2 - 1) * math.sqrt(3)
-    return taps + std * noise.to(taps.device)
+        return features
+
+    def heard(clean: Tensor) -> Tensor:
+        if kind == "gaussian":
+            noise = torch.randn(clean.shape, generator=generator, device=clean.device)
+        else:
+            noise = (torch.rand(clean.shape, generator=generator, device=clean.device) * 2 - 1) * math.sqrt(3)
+        return clean + std * noise.to(clean.dtype)
+
+    taps = heard(features.taps)
+    if features.final is None or on != "all":
+        return Features(taps, features.final)
+    return Features(taps, heard(features.final))

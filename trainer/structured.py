@@ -11,33 +11,38 @@ import math
 import torch
 from torch import Tensor
 
-from trainer.blocks import Anchors
-from trainer.model import Attend, KeysValues
+from trainer.blocks import Anchors, window_inside
+from trainer.model import Attend, KeysValues, Window
 
 # More groups compute less and call more: 4 was best, or within 3 % of it, for 32 to 64 blocks.
 _GROUPS = 4
 
 
-def attend_structured(anchors: Anchors, block_size: int) -> Attend:
+def attend_structured(anchors: Anchors, block_size: int, window: Window = None) -> Attend:
     """The same as `attend_dense(visible(anchors, ...))`; anchors come in rising order, as `blocks` makes them."""
-    groups = _groups(anchors)
+    groups = _groups(anchors, block_size, window)
+    unseen = None if window is None else ~window_inside(block_size, window, anchors.positions.device)
 
     def attend(queries: Tensor, context: KeysValues, block: KeysValues) -> Tensor:
         sequences, heads, _, width = queries.shape
         kv_heads = context[0].shape[1]
+        sharing = heads // kv_heads
         # Query heads that share keys lie side by side, under their block: [sequences, kv_heads, blocks, slots, width].
-        grouped = queries.view(sequences, kv_heads, heads // kv_heads, -1, block_size, width).transpose(2, 3)
+        grouped = queries.view(sequences, kv_heads, sharing, -1, block_size, width).transpose(2, 3)
         slots = grouped.flatten(3, 4) / math.sqrt(width)
         keys, values = (part.view(sequences, kv_heads, -1, block_size, width) for part in block)
         read = []
-        for first, last, reach, hidden in groups:
+        for first, last, begin, reach, hidden in groups:
             asked = slots[:, :, first:last]
-            far = asked.flatten(2, 3) @ context[0][:, :, :reach].transpose(-1, -2)
-            far = far.view(*asked.shape[:-1], reach).masked_fill(hidden, -math.inf)
+            far = asked.flatten(2, 3) @ context[0][:, :, begin:reach].transpose(-1, -2)
+            far = far.view(*asked.shape[:-1], reach - begin)
             near = asked @ keys[:, :, first:last].transpose(-1, -2)
-            shares = torch.cat((far, near), dim=-1).softmax(-1)
-            far, near = shares[..., :reach], shares[..., reach:]
-            seen = far.flatten(2, 3) @ context[1][:, :, :reach]
+            if unseen is not None:
+                hidden = hidden.repeat(1, 1, 1, sharing, 1)
+                near = near.masked_fill(unseen.repeat(sharing, 1), -math.inf)
+            shares = torch.cat((far.masked_fill(hidden, -math.inf), near), dim=-1).softmax(-1)
+            far, near = shares[..., : reach - begin], shares[..., reach - begin :]
+            seen = far.flatten(2, 3) @ context[1][:, :, begin:reach]
             read.append(seen.view_as(asked) + near @ values[:, :, first:last])
         whole = torch.cat(read, dim=2).view(grouped.shape)
         return whole.transpose(2, 3).reshape(queries.shape)
@@ -45,16 +50,26 @@ def attend_structured(anchors: Anchors, block_size: int) -> Attend:
     return attend
 
 
-def _groups(anchors: Anchors) -> list[tuple[int, int, int, Tensor]]:
-    """First and last block of each group, how far it sees, and what its blocks do not see of that."""
+def _groups(anchors: Anchors, block_size: int, window: Window) -> list[tuple[int, int, int, int, Tensor]]:
+    """First and last block of each group, the stretch of context it sees, and what its blocks do not see of that.
+
+    The last is [sequences, 1, blocks, 1 or block_size, stretch].
+    """
     num_blocks = anchors.positions.shape[1]
     size = -(-num_blocks // _GROUPS)
     groups = []
     for first in range(0, num_blocks, size):
         positions = anchors.positions[:, first : first + size]
-        reach = int(positions.max())
-        places = torch.arange(reach, device=positions.device)
+        reach, begin = int(positions.max()), 0
+        if window is not None:
+            # Padding blocks stand at 0 and need no context.
+            valid = anchors.valid[:, first : first + size]
+            begin = min(reach, max(0, int(positions.masked_fill(~valid, reach).min()) - window + 1))
+        places = torch.arange(begin, reach, device=positions.device)
+        begins = positions[:, None, :, None, None]
         # Padding blocks stand at 0, and so see nothing but themselves.
-        hidden = places >= positions[:, None, :, None, None]
-        groups.append((first, first + size, reach, hidden))
+        hidden = places >= begins
+        if window is not None:
+            hidden = hidden | (places <= begins + torch.arange(block_size, device=places.device)[:, None] - window)
+        groups.append((first, first + size, begin, reach, hidden))
     return groups

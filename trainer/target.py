@@ -5,7 +5,7 @@ Owns every use of transformers. Nothing here is trained, and nothing of it is ev
 
 import hashlib
 import inspect
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trainer.cache import KeyValueCache
 from trainer.config import Config
 from trainer.errors import ConfigError
+from trainer.taps import tapped_layers
 
 _TINY = Path(__file__).with_name("tiny_target")
 
@@ -25,25 +26,13 @@ def folder(config: Config) -> Path:
     return _TINY if config["target"] == "tiny" else Path(config["target"])
 
 
-def spread_layer_ids(num_layers: int, count: int) -> list[int]:
-    """`count` layers, evenly from layer 1 to the third from the end, as z-lab's checkpoints have them."""
-    if count == 1:
-        return [num_layers // 2]
-    first, last = 1, num_layers - 3
-    return [round(first + i * (last - first) / (count - 1)) for i in range(count)]
+@dataclass(frozen=True)
+class Features:
+    """What the target says of a batch: the tapped layers [sequences, tokens, taps * hidden], which the drafter reads,
+    and the last layer before the final norm [sequences, tokens, hidden], if asked for, which makes labels."""
 
-
-def checked_layer_ids(ids: Sequence[int], num_layers: int) -> list[int]:
-    """`ids` as they are; ConfigError if one is no layer of the target or comes twice."""
-    for i in ids:
-        if not 0 <= i < num_layers:
-            raise ConfigError(f"target_layer_ids: {i} is no layer of the target: its layers are 0 to {num_layers - 1}")
-    if len(set(ids)) < len(ids):
-        raise ConfigError(
-            f"target_layer_ids: {list(ids)} names a layer twice; give the layers to listen to, each of 0 to "
-            f"{num_layers - 1} at most once"
-        )
-    return list(ids)
+    taps: Tensor
+    final: Tensor | None = None
 
 
 class Target:
@@ -75,7 +64,7 @@ class Target:
         self._check_kind()
         self.num_layers: int = self.config.num_hidden_layers
         self.vocab_size: int = self.model.get_input_embeddings().weight.shape[0]
-        self.layer_ids = self._layer_ids(config)
+        self.layer_ids = tapped_layers(config, self.num_layers)
         self.mask_token_id = self._mask_token_id(config)
         names = inspect.signature(self._decoder.forward).parameters
         # transformers 5.2x renamed it.
@@ -102,17 +91,6 @@ class Target:
         if "sliding_attention" in (getattr(self.config, "layer_types", None) or ()):
             raise ConfigError(f"target: {self.path} has sliding-window layers, which are not supported yet")
 
-    def _layer_ids(self, config: Config) -> list[int]:
-        if config["target_layer_ids"] != "auto":
-            return checked_layer_ids(config["target_layer_ids"], self.num_layers)
-        ids = spread_layer_ids(self.num_layers, config["num_draft_layers"])
-        try:
-            return checked_layer_ids(ids, self.num_layers)
-        except ConfigError:
-            raise ConfigError(
-                f'target_layer_ids: "auto" gives {ids} for {self.num_layers} layers; give explicit ids, each once'
-            ) from None
-
     def _mask_token_id(self, config: Config) -> int:
         mask = config["mask_token_id"]
         if mask == "auto":
@@ -131,11 +109,23 @@ class Target:
         embedded: Tensor = self.model.get_input_embeddings()(tokens)
         return embedded
 
+    @property
+    def output_head(self) -> torch.nn.Module:
+        """The frozen head: hidden -> vocabulary."""
+        head: torch.nn.Module = self.model.get_output_embeddings()
+        return head
+
     def logits(self, hidden: Tensor) -> Tensor:
         """The frozen head over the drafter's `hidden`, in the drafter's number format: [..., vocabulary]."""
         head = self.model.get_output_embeddings()
         scores: Tensor = head(hidden.to(head.weight.dtype)).to(hidden.dtype)
         return scores
+
+    @torch.no_grad()
+    def normed(self, final: Tensor) -> Tensor:
+        """The final norm over the last layer's states: what the head reads."""
+        out: Tensor = self._decoder.norm(final)
+        return out
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin of the target's own position encoding: [sequences, tokens, head_dim] each."""
@@ -143,12 +133,15 @@ class Target:
         return cos, sin
 
     @torch.no_grad()
-    def features(self, tokens: Tensor) -> Tensor:
-        """What the tapped layers say of whole sequences: [sequences, tokens, taps * hidden].
+    def features(self, tokens: Tensor, *, final: bool = False) -> Features:
+        """What the tapped layers, and the last one if `final`, say of whole sequences [sequences, tokens].
 
         `tokens` may be padded at the end: no token sees what comes after it.
         """
-        taps, handles = self._tap(stop_after_last=True)
+        taps, handles = self._tap(stop_after_last=not final)
+        last: list[Tensor] = []
+        if final:
+            handles.append(self._decoder.norm.register_forward_pre_hook(lambda _norm, inputs: last.append(inputs[0])))
         try:
             self._decoder(input_ids=tokens, use_cache=False)
         except _LastTapError:
@@ -156,7 +149,7 @@ class Target:
         finally:
             for handle in handles:
                 handle.remove()
-        return torch.cat([taps[i] for i in self.layer_ids], dim=-1)
+        return Features(torch.cat([taps[i] for i in self.layer_ids], dim=-1), last[0] if final else None)
 
     @torch.no_grad()
     def run(self, tokens: Tensor, starts: Tensor, cache: KeyValueCache, *, tap: bool) -> tuple[Tensor, Tensor | None]:

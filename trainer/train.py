@@ -18,14 +18,14 @@ from trainer.dataset import prepare
 from trainer.errors import NonFiniteError
 from trainer.evaluate import evaluate
 from trainer.log import Log
-from trainer.loss import auto_gamma
+from trainer.loss import make_scoring
 from trainer.model import Drafter
 from trainer.optimizer import make_optimizer
 from trainer.records import batch_fields, rounded, score_fields, sparse_fields, start_record
 from trainer.step import Objective, noisy
 from trainer.stop import Stop
 from trainer.target import Target
-from trainer.zlab import draft_config, draft_shape
+from trainer.zlab import draft_config, draft_shape, windows
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -54,24 +54,25 @@ class Run:
     def __init__(self, config: Config, log: Log, stop: Stop) -> None:
         self._log = log
         self._target = Target(config)
-        shape = draft_shape(self._target, config["num_draft_layers"])
+        shape = draft_shape(self._target, windows(config))
         self._draft_config = draft_config(self._target, shape, config["block_size"])
         self._folder = Path(config["run_dir"]) / "checkpoints"
         self._found, self._notes = checkpoint.find(self._folder, self._draft_config)
         self._data = prepare(config, self._target, stop.check)
         self._plan = Plan(self._data.train, config["batch_tokens"], config["num_buckets"], config["seed"])
         self.total_steps: int = config["total_steps"] or config["epochs"] * self._plan.per_epoch
-        gamma = auto_gamma(config["block_size"]) if config["gamma"] == "auto" else config["gamma"]
+        scoring = make_scoring(config)
         self._config = {
             **config,
             "total_steps": self.total_steps,
-            "gamma": gamma,
+            "gamma": scoring.gamma,
             "mask_token_id": self._target.mask_token_id,
             "target_layer_ids": self._target.layer_ids,
         }
         seeded = torch.Generator().manual_seed(seed_for(config["seed"], "weights", 0))
         self._drafter = Drafter(shape, seeded).to(self._target.device)
-        self._objective = Objective(self._target, self._drafter, config["block_size"], gamma)
+        from_final = config["teacher"] == "final_hidden"
+        self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final)
         self._optimizer = make_optimizer(self._drafter, config)
         self.step = self._tokens_total = self._num_nonfinite = 0
         self._epoch: tuple[int, list[list[int]]] = (-1, [])
@@ -101,16 +102,19 @@ class Run:
         began = time.perf_counter()
         config, index = self._config, self.step
         batch = self._batch(index)
-        taps, target_fwd_s = self._objective.features(batch)
+        features, target_fwd_s = self._objective.features(batch)
         noise_std = schedule.noise_std(config, index, self.total_steps)
-        taps = noisy(taps, config["noise.kind"], noise_std, self._generator("noise"))
+        noise = self._generator("noise", batch.tokens.device)
+        features = noisy(features, config["noise.kind"], noise_std, config["noise.on"], noise)
         anchors = draw_anchors(batch.response, config["num_anchors"], self._generator("anchors"))
-        loss, counts = self._objective.loss(batch, taps, anchors)
-        loss.backward()  # type: ignore[no-untyped-call]
+        summed, counts = self._objective.loss(batch, features, anchors)
+        loss = counts.losses()["loss"]
+        (summed / counts.weight).backward()  # type: ignore[no-untyped-call]
         limit = config["max_grad_norm"] or math.inf
         grad_norm = float(torch.nn.utils.clip_grad_norm_(self._drafter.parameters(), limit))
         lr = schedule.lr(config, index, self.total_steps)
-        finite = math.isfinite(loss.item()) and math.isfinite(grad_norm)
+        assert loss is not None
+        finite = math.isfinite(loss) and math.isfinite(grad_norm)
         if finite:
             for group in self._optimizer.param_groups:
                 group["lr"] = lr
@@ -125,7 +129,7 @@ class Run:
             "train",
             step=self.step,
             epoch=round(self.step / self._plan.per_epoch, 5),
-            loss=loss.item(),
+            loss=loss,
             **score_fields(counts),
             lr=rounded(lr),
             grad_norm=rounded(grad_norm),
@@ -138,7 +142,7 @@ class Run:
             target_fwd_s=rounded(target_fwd_s),
             **sparse,
         )
-        self._say(loss.item())
+        self._say(loss)
         self._count_nonfinite(finite)
 
     def evaluate(self) -> None:
@@ -177,8 +181,8 @@ class Run:
             self._epoch = (number, self._plan.epoch(number))
         return collate([self._data.train[i] for i in self._epoch[1][place]], self._target.device)
 
-    def _generator(self, purpose: str) -> torch.Generator:
-        return torch.Generator().manual_seed(seed_for(self._config["seed"], purpose, self.step))
+    def _generator(self, purpose: str, device: torch.device | None = None) -> torch.Generator:
+        return torch.Generator(device or "cpu").manual_seed(seed_for(self._config["seed"], purpose, self.step))
 
     def _count_nonfinite(self, finite: bool) -> None:
         self._num_nonfinite = 0 if finite else self._num_nonfinite + 1

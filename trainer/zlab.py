@@ -2,11 +2,24 @@
 
 from typing import Any
 
-from trainer.model import DraftShape
+from trainer.config import Config
+from trainer.errors import ConfigError
+from trainer.model import DraftShape, Window
 from trainer.target import Target
 
 
-def draft_shape(target: Target, num_layers: int) -> DraftShape:
+def windows(config: Config) -> tuple[Window, ...]:
+    """One a layer of the drafter, as `sliding_layers` and `sliding_window` say."""
+    count, chosen = config["num_draft_layers"], config["sliding_layers"]
+    if chosen in ("none", "all"):
+        chosen = [] if chosen == "none" else range(count)
+    for i in chosen:
+        if i >= count:
+            raise ConfigError(f"sliding_layers: {i} is no layer of the drafter: its layers are 0 to {count - 1}")
+    return tuple(config["sliding_window"] if i in chosen else None for i in range(count))
+
+
+def draft_shape(target: Target, windows: tuple[Window, ...]) -> DraftShape:
     """A drafter built like its target: the embedding and the head it borrows want the same width."""
     config = target.config
     heads = config.num_attention_heads
@@ -16,7 +29,7 @@ def draft_shape(target: Target, num_layers: int) -> DraftShape:
         num_heads=heads,
         num_kv_heads=getattr(config, "num_key_value_heads", None) or heads,
         head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
-        num_layers=num_layers,
+        windows=windows,
         num_taps=len(target.layer_ids),
         rms_norm_eps=config.rms_norm_eps,
         attention_bias=getattr(config, "attention_bias", False),
@@ -29,6 +42,7 @@ def draft_config(target: Target, shape: DraftShape, block_size: int) -> dict[str
     config = target.config
     rope = dict(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
     theta = rope.pop("rope_theta", None) or config.rope_theta
+    window = next((window for window in shape.windows if window is not None), None)
     scaled = rope.get("rope_type", "default") != "default"
     return {
         "architectures": ["DFlashDraftModel"],
@@ -41,6 +55,7 @@ def draft_config(target: Target, shape: DraftShape, block_size: int) -> dict[str
             "block_size": block_size,
             "num_target_layers": target.num_layers,
             "sample_from_anchor": False,
+            **({} if window is None else {"use_swa": True, "swa_window_size": window}),
         },
         "num_target_layers": target.num_layers,
         "num_hidden_layers": shape.num_layers,
@@ -57,9 +72,9 @@ def draft_config(target: Target, shape: DraftShape, block_size: int) -> dict[str
         "vocab_size": target.vocab_size,
         "attention_bias": shape.attention_bias,
         "attention_dropout": 0.0,
-        "layer_types": ["full_attention"] * shape.num_layers,
-        "sliding_window": None,
-        "use_sliding_window": False,
+        "layer_types": ["full_attention" if w is None else "sliding_attention" for w in shape.windows],
+        "sliding_window": window,
+        "use_sliding_window": window is not None,
         "max_window_layers": shape.num_layers,
         "tie_word_embeddings": False,
         "initializer_range": shape.initializer_range,

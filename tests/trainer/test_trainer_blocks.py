@@ -93,20 +93,24 @@ def test_every_eligible_position_is_drawn_sooner_or_later():
 
 
 @settings(max_examples=60, deadline=None)
-@given(responses, st.integers(2, 5), st.integers(0, 10**6))
-def test_a_slot_sees_the_context_before_its_anchor_and_its_own_block(rows, block_size, seed):
+@given(responses, st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([None, 1, 3, 40]))
+def test_a_slot_sees_the_context_before_its_anchor_and_its_own_block(rows, block_size, seed, window):
     response = padded(rows)
     anchors = draw_anchors(response, 4, torch.Generator().manual_seed(seed))
     num_context, num_blocks = response.shape[1], anchors.positions.shape[1]
-    seen = visible(anchors, num_context, block_size)
+    seen = visible(anchors, num_context, block_size, window)
     assert seen.shape == (len(rows), 1, num_blocks * block_size, num_context + num_blocks * block_size)
     rng = random.Random(seed)
     for _ in range(40):
         row, block, slot = rng.randrange(len(rows)), rng.randrange(num_blocks), rng.randrange(block_size)
         ok, anchor = bool(anchors.valid[row, block]), int(anchors.positions[row, block])
         query = seen[row, 0, block * block_size + slot].tolist()
-        assert query[:num_context] == [ok and p < anchor for p in range(num_context)]
-        assert query[num_context:] == [other // block_size == block for other in range(num_blocks * block_size)]
+        near = [window is None or anchor + slot - p < window for p in range(num_context)]
+        assert query[:num_context] == [ok and p < anchor and near[p] for p in range(num_context)]
+        behind = [slot - s for s in range(block_size)]
+        inside = [window is None or 0 <= distance < window for distance in behind]
+        own = [other // block_size == block for other in range(num_blocks * block_size)]
+        assert query[num_context:] == [mine and inside[o % block_size] for o, mine in enumerate(own)]
 
 
 @pytest.mark.parametrize("length", [1, 4, 5, 7, 40])

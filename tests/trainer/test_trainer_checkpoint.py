@@ -9,14 +9,14 @@ from trainer.config import ConfigError, nest
 from trainer.errors import RunError
 from trainer.model import Drafter
 from trainer.target import Target
-from trainer.zlab import draft_config, draft_shape
+from trainer.zlab import draft_config, draft_shape, windows
 
 from .trainer_setup import case, checked
 
 
 @pytest.fixture
 def drafter(tiny) -> Drafter:
-    return Drafter(draft_shape(tiny, 2), torch.Generator().manual_seed(4))
+    return Drafter(draft_shape(tiny, (None, None)), torch.Generator().manual_seed(4))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_another_drafter_is_refused(tmp_path, drafter, told, change, old, new):
     config = checked(tmp_path, **{"target_layer_ids": [1, 3], **change})
     target = Target(config)
     with pytest.raises(ConfigError, match=f"{old}.*{new}"):
-        checkpoint.find(tmp_path, draft_config(target, draft_shape(target, config["num_draft_layers"]), 4))
+        checkpoint.find(tmp_path, draft_config(target, draft_shape(target, windows(config)), 4))
 
 
 def test_another_gamma_is_only_noted(tmp_path):

@@ -8,6 +8,7 @@ from trainer.blocks import every_anchor
 from trainer.data import Sample
 from trainer.decode import greedy, lookup, speculative
 from trainer.evaluate import HeldOut, evaluate, teacher_forced
+from trainer.loss import Scoring
 from trainer.model import Drafter
 from trainer.step import Objective
 from trainer.target import Target
@@ -24,7 +25,7 @@ def prompts(tiny) -> list[list[int]]:
 
 @pytest.fixture(scope="module")
 def drafter(tiny) -> Drafter:
-    return Drafter(draft_shape(tiny, 2), torch.Generator().manual_seed(0))
+    return Drafter(draft_shape(tiny, (None, None)), torch.Generator().manual_seed(0))
 
 
 def generated(target: Target, prompt: list[int], budget: int) -> list[int]:
@@ -91,7 +92,7 @@ def test_the_drafter_decodes_what_it_was_scored_on(tiny, drafter, prompts):
     text = prompts[2] + greedy(tiny, prompts[2:3], [20])[0].tokens
     batch = collate([Sample(text, len(prompts[2]))], tiny.device)
     size = 4
-    objective = Objective(tiny, drafter, size, 4.0)
+    objective = Objective(tiny, drafter, size, Scoring(4.0))
     states = []
     hook = drafter.norm.register_forward_hook(lambda _module, _inputs, out: states.append(out.detach()))
     anchors = every_anchor(batch.response, 1)
@@ -145,7 +146,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     rows = []
     for prompt, row in zip(prompts, greedy(tiny, prompts, BUDGETS, tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
-    fields = evaluate(Objective(tiny, drafter, size, 4.0), rows, 3)
+    fields = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
     assert fields["n_samples"] == len(prompts)
     assert fields["lossless"] == 1.0
     assert 1.0 <= fields["tau_linear_macro"] < 1.2
@@ -160,7 +161,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     )
     assert len(fields["position_acc"]) == len(fields["prefix_acc"]) == size - 1
     assert fields["full_block_rate"] == fields["prefix_acc"][-1]
-    again = evaluate(Objective(tiny, drafter, size, 4.0), rows, 3)
+    again = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
 
 
@@ -170,12 +171,12 @@ def test_a_wrong_token_is_seen(tiny, drafter, prompts):
     for prompt, row in zip(prompts[:2], greedy(tiny, prompts[:2], BUDGETS[:2], tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
     spoiled = [HeldOut(rows[0].prompt, [*rows[0].response[:-1], 1], rows[0].beyond), rows[1]]
-    assert evaluate(Objective(tiny, drafter, size, 4.0), spoiled, 3)["lossless"] == 0.5
+    assert evaluate(Objective(tiny, drafter, size, Scoring(4.0)), spoiled, 3)["lossless"] == 0.5
 
 
 def test_teacher_forcing_counts_every_nth_block(tiny, drafter, prompts):
     row = HeldOut(prompts[0], greedy(tiny, prompts[:1], [20])[0].tokens, [])
-    counts = teacher_forced(Objective(tiny, drafter, 4, 4.0), [row], 5)
+    counts = teacher_forced(Objective(tiny, drafter, 4, Scoring(4.0)), [row], 5)
     # Positions 0, 5, 10 and 15 of the 20; the last block holds 3 supervised slots as all do.
     assert counts.blocks == 4
     assert counts.slots == [4, 4, 4]

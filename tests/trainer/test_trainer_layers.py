@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from trainer.config import ConfigError
-from trainer.target import Target, checked_layer_ids, spread_layer_ids
+from trainer.taps import checked_layer_ids, spread_layer_ids
+from trainer.target import Target
 
 from .trainer_setup import case, checked, random_target
 
@@ -37,12 +38,12 @@ def test_features_are_the_outputs_of_the_named_layers(tmp_path, tiny):
     """Layer k puts out the constant k + 1 over an embedding of 0, so a tap on layer 1 must read 2."""
     wanted = CASE["toy_check"]
     assert "[1,9,17] must read [2,10,18]" in wanted
-    folder = random_target(tmp_path, tiny.tokenizer, num_layers=19)
+    folder = random_target(tmp_path, tiny.tokenizer, num_hidden_layers=19)
     target = Target(checked(tmp_path, target=str(folder), target_layer_ids=[1, 9, 17]))
     # Registered behind the target's own making, before its taps: hooks run in the order of their registration.
     for k, layer in enumerate(target.model.model.layers):
         layer.register_forward_hook(lambda _module, _inputs, out, k=k: torch.full_like(out, k + 1.0))
-    taps = target.features(torch.zeros(1, 3, dtype=torch.long))
+    taps = target.features(torch.zeros(1, 3, dtype=torch.long)).taps
     assert taps.shape == (1, 3, 3 * 24)
     assert [float(part.unique()) for part in taps.chunk(3, dim=-1)] == [2.0, 10.0, 18.0]
 
@@ -53,7 +54,7 @@ def test_features_are_hidden_states_of_one_higher_index(tmp_path, random_folder,
     tokens = torch.arange(40).view(2, 20)
     states = target.model(input_ids=tokens, output_hidden_states=True).hidden_states
     want = torch.cat([states[i + 1] for i in ids], dim=-1)
-    assert torch.equal(target.features(tokens), want)
+    assert torch.equal(target.features(tokens).taps, want)
 
 
 def test_a_target_that_is_not_there_is_named(tmp_path):

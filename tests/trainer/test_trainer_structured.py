@@ -8,7 +8,7 @@ from trainer.model import attend_dense
 from trainer.structured import attend_structured
 
 
-def both(lengths, count, block_size, heads, kv_heads, seed):
+def both(lengths, count, block_size, heads, kv_heads, seed, window=None):
     """Outputs and gradients of the two attentions, in float64, on random queries, keys and values."""
     rng = torch.Generator().manual_seed(seed)
     longest = max(lengths)
@@ -23,7 +23,8 @@ def both(lengths, count, block_size, heads, kv_heads, seed):
     tensors = [random(heads, slots)] + [random(kv_heads, n) for n in (longest, longest, slots, slots)]
     upstream = random(heads, slots)
     results = []
-    for attend in (attend_dense(visible(anchors, longest, block_size)), attend_structured(anchors, block_size)):
+    dense = attend_dense(visible(anchors, longest, block_size, window))
+    for attend in (dense, attend_structured(anchors, block_size, window)):
         q, ck, cv, bk, bv = leaves = [t.clone().requires_grad_() for t in tensors]
         out = attend(q, (ck, cv), (bk, bv))
         out.backward(upstream)
@@ -38,9 +39,10 @@ def both(lengths, count, block_size, heads, kv_heads, seed):
     st.integers(2, 5),
     st.sampled_from([(2, 2), (4, 2), (3, 1)]),
     st.integers(0, 10**6),
+    st.sampled_from([None, 1, 2, 5, 30]),
 )
-def test_it_is_the_dense_attention_to_the_last_digits(lengths, count, block_size, heads, seed):
-    dense, structured = both(lengths, count, block_size, *heads, seed)
+def test_it_is_the_dense_attention_to_the_last_digits(lengths, count, block_size, heads, seed, window):
+    dense, structured = both(lengths, count, block_size, *heads, seed, window)
     for a, b in zip(dense, structured, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-13)
 

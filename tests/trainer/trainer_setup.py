@@ -59,26 +59,25 @@ def events(run_dir: Path, event: str) -> list[dict[str, Any]]:
     return [record for record in records(run_dir) if record["event"] == event]
 
 
-def random_target(folder: Path, tokenizer: PreTrainedTokenizerFast, *, num_layers: int = 5, seed: int = 0) -> Path:
+def random_target(folder: Path, tokenizer: PreTrainedTokenizerFast, *, seed: int = 0, **changes: Any) -> Path:
     """A Qwen3 of random float32 weights, saved as a user's own target would be."""
     torch.manual_seed(seed)
-    model = Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=272,
-            hidden_size=24,
-            intermediate_size=40,
-            num_hidden_layers=num_layers,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            head_dim=8,
-            max_position_embeddings=512,
-            initializer_range=0.5,
-            pad_token_id=256,
-            bos_token_id=257,
-            eos_token_id=258,
-            tie_word_embeddings=False,
-        )
-    )
+    sizes: dict[str, Any] = {
+        "vocab_size": 272,
+        "hidden_size": 24,
+        "intermediate_size": 40,
+        "num_hidden_layers": 5,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "max_position_embeddings": 512,
+        "initializer_range": 0.5,
+        "pad_token_id": 256,
+        "bos_token_id": 257,
+        "eos_token_id": 258,
+        "tie_word_embeddings": False,
+    }
+    model = Qwen3ForCausalLM(Qwen3Config(**{**sizes, **changes}))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
