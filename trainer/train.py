@@ -110,7 +110,7 @@ class Run:
         summed, counts = self._objective.loss(batch, features, anchors)
         loss = counts.losses()["loss"]
         (summed / counts.weight).backward()  # type: ignore[no-untyped-call]
-        limit = config["max_grad_norm"] or math.inf
+        limit = math.inf if config["max_grad_norm"] in (None, "none") else config["max_grad_norm"]
         grad_norm = float(torch.nn.utils.clip_grad_norm_(self._drafter.parameters(), limit))
         lr = schedule.lr(config, index, self.total_steps)
         assert loss is not None
