@@ -5,6 +5,7 @@ Python's writer is not used: it writes NULL and the empty text alike, and leaves
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from dflash_tui.output.formats import Batches
 from dflash_tui.output.values import is_number, texts
@@ -20,8 +21,7 @@ def csv_pieces(columns: list[str], types: list[str], batches: Batches) -> Iterat
     for batch in batches:
         cells = []
         for kind, is_plain, column in zip(types, numeric, zip(*batch, strict=True), strict=True):
-            found = texts(kind, column)
-            cells.append([c or "" for c in found] if is_plain else ["" if c is None else quoted(c) for c in found])
+            cells.append(_cells(texts(kind, column), is_plain))
         yield head + "\n".join(map(",".join, zip(*cells, strict=True))) + "\n"
         head = ""
     yield head
@@ -32,6 +32,14 @@ def shown_csv_pieces(columns: list[str], types: list[str], batches: Batches) -> 
     for piece in csv_pieces(columns, types, batches):
         # A line end inside a cell stays one, between its quotes.
         yield visible(piece, keep="\n")
+
+
+def _cells(found: list[str | None], is_plain: bool) -> list[str]:
+    if None in found:
+        return ["" if cell is None else cell if is_plain else quoted(cell) for cell in found]
+    whole = cast(list[str], found)
+    # One search through all of them: most columns need no quotes.
+    return whole if is_plain or ("" not in whole and not _special("".join(whole))) else list(map(quoted, whole))
 
 
 def quoted(cell: str) -> str:

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 # In ASCII: no character that a terminal obeys or hides, and none that a narrow stdout would spoil.
@@ -57,18 +58,27 @@ def json_text(value: Any) -> str:
 def texts(kind: str, cells: Sequence[Any]) -> list[str | None]:
     """A column's cells as text, None for NULL. No character is escaped or quoted yet."""
     write = _writer(kind)
-    return [None if cell is None else write(cell) for cell in cells]
+    if None in cells:
+        return [None if cell is None else write(cell) for cell in cells]
+    if write is word and all(map(math.isfinite, cells)):
+        write = repr
+    return list(cells) if kind in ("VARCHAR", "JSON") else list(map(write, cells))
 
 
 def json_texts(kind: str, cells: Sequence[Any]) -> list[str]:
     """A column's cells as strict JSON: numbers with every digit, JSON columns as what they hold."""
+    write: Callable[[Any], str]
     if kind in _WHOLE or _DECIMAL.fullmatch(kind):
         write = _writer(kind)
     elif kind in ("DOUBLE", "FLOAT"):
-        write = _json_float
+        write = repr if None not in cells and all(map(math.isfinite, cells)) else _json_float
+    elif kind == "VARCHAR":
+        write = _json_string
     else:
         write = _embedded if kind == "JSON" else json_text
-    return ["null" if cell is None else write(cell) for cell in cells]
+    if None in cells:
+        return ["null" if cell is None else write(cell) for cell in cells]
+    return list(map(write, cells))
 
 
 def _writer(kind: str) -> Callable[[Any], str]:
@@ -88,6 +98,10 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return blob(value)
     return word(value) if isinstance(value, float) else _readable.encode(plain(value))
+
+
+def _json_string(text: str) -> str:
+    return encode_basestring_ascii(text).replace("\x7f", "\\u007f")
 
 
 def _json_float(value: float) -> str:
