@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dflash_tui.errors import QueryError
+from dflash_tui.store import schema
 from dflash_tui.store.functions import FUNCTIONS, TABLE_FUNCTIONS
-from dflash_tui.text import did_you_mean, visible
+from dflash_tui.text import did_you_mean, nearest, visible
 
 # What the database is opened with. No more can be changed once it is open.
 LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
@@ -141,14 +142,14 @@ def _column(node: dict[str, Any], offset: int) -> int | None:
 
 
 def _check_table(node: dict[str, Any], known: set[str], offset: int) -> None:
-    *schema, name = node["qualified_name"]["path"]
-    schema = [part.lower() for part in schema]
-    if schema in _METADATA or (schema in ([], ["main"]) and name.lower() in known | _CATALOG_VIEWS):
+    *space, name = node["qualified_name"]["path"]
+    space = [part.lower() for part in space]
+    if space in _METADATA or (space in ([], ["main"]) and name.lower() in known | _CATALOG_VIEWS):
         return
     where = _column(node, offset)
-    if not _PLAIN_NAME.fullmatch(name) or schema not in ([], ["main"]):
+    if not _PLAIN_NAME.fullmatch(name) or space not in ([], ["main"]):
         raise QueryError(f"{name!r} is no table of the store, and a query reads no files", where)
-    raise QueryError(f"there is no table {name!r}; {did_you_mean(name, known)}", where)
+    raise QueryError(f"there is no table {name!r}; {did_you_mean(name, known - schema.INTERNAL)}", where)
 
 
 def _check_shown(node: dict[str, Any], known: set[str]) -> None:
@@ -172,6 +173,15 @@ def _check_function(node: dict[str, Any], offset: int) -> None:
         raise QueryError(f"a query has no function {name!r}; {hint}", _column(node, offset))
 
 
+_NO_COLUMN = re.compile(r'does not have a column named "(.*?)"|Column "(.*?)" in \w+ list not found')
+
+
+def _no_column(name: str, candidates: list[str]) -> str:
+    # DuckDB names none of a view's, and of a table's the five that it finds near.
+    near = nearest(name, candidates) or nearest(name, schema.public_columns())
+    return f"there is no column {name!r} here; " + (f"did you mean {near!r}?" if near else "see `query --schema`")
+
+
 # What to do about a damaged file; an error about one ends so.
 REBUILD = ": `dflash-tui doctor --rebuild` makes the database anew from the mirrors"
 
@@ -187,8 +197,10 @@ def query_error(error: duckdb.Error) -> QueryError:
     lines = str(told.get("exception_message", text)).splitlines()
     message = " ".join(line.strip() for line in lines if line.strip())
     if told.get("error_subtype") == "COLUMN_NOT_FOUND" and "candidates" in told:
-        name, candidates = str(told.get("name")), str(told["candidates"]).split(",")
-        message = f"there is no column {name!r} here; {did_you_mean(name, candidates)}"
+        message = _no_column(str(told.get("name")), str(told["candidates"]).split(","))
+    elif named := _NO_COLUMN.search(message):
+        candidates = re.findall('"(.*?)"', message.partition("Candidate bindings:")[2])
+        message = _no_column(named[1] or named[2], candidates)
     message = message.partition(" Candidate functions:")[0]
     if told.get("exception_type") in ("Data Corruption", "FATAL"):
         message += REBUILD

@@ -1,6 +1,7 @@
 """What sql/schema.sql makes: the names in it and its version. It is the only place that lists them."""
 
 import re
+import tomllib
 from functools import cache
 
 from dflash_tui import paths
@@ -21,6 +22,16 @@ def version() -> int:
     found = re.search(r"^insert into store values \((\d+)\);", _text(), re.M)
     assert found
     return int(found[1])
+
+
+# How rows lie on disk, how far mirrors are read, what a version made it: not for people, though nobody hides them.
+INTERNAL = frozenset({"store", "cursors", "keys", "logged"})
+
+
+def public_columns() -> set[str]:
+    """The columns of all tables that people ask."""
+    told = tomllib.loads((paths.bundled("sql") / "columns.toml").read_text(encoding="utf-8"))
+    return {name for table, columns in told.items() if table not in ("tables", "like") for name in columns}
 
 
 def names() -> list[str]:

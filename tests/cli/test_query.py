@@ -262,3 +262,11 @@ def test_ctrl_c_ends_a_query_whatever_the_database_does(delay_s: float) -> None:
     process.send_signal(signal.SIGINT)
     assert (process.wait(20), process.stderr.read()) == (130, "")
     process.stderr.close()
+
+
+def test_the_place_of_an_error_is_shown_on_a_terminal_alone() -> None:
+    sql = "select 'é',\n  los from steps"
+    column = sql.index("los") + 1
+    told = f"dflash-tui: there is no column 'los' here; did you mean 'loss'? (column {column})"
+    assert refused(dflash("query", sql), 2) == told
+    assert on_terminal("query", sql).out.splitlines() == [told, "  los from steps", "  ^"]

@@ -211,6 +211,12 @@ def test_what_people_ask(store: Database, sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "column", "words"),
     [
+        ("select s.los from steps s", 8, "there is no column 'los' here; did you mean 'loss'?"),
+        ("select r.nmae from runs r", 8, "there is no column 'nmae' here; did you mean 'name'?"),
+        ("select * exclude (los) from records", None, "did you mean 'loss'?"),
+        ("select zzzzz from records", 8, "there is no column 'zzzzz' here; see `query --schema`"),
+        ("select * from xyz", 15, "known: attempts, evals, events, records, rejects, runs, steps"),
+        ("select avreg(loss) from records", 8, "a query has no function 'avreg'; did you mean 'avg'?"),
         ("select 'é', los from records", 13, "did you mean 'loss'?"),
         ("select 'é' from recods", 17, "did you mean 'records'?"),
         ("explain /* é */ select los from records", 24, "did you mean 'loss'?"),
@@ -224,7 +230,7 @@ def test_what_people_ask(store: Database, sql: str) -> None:
         ("select 'x'::double from steps", 11, "Could not convert string 'x' to DOUBLE"),
     ],
 )
-def test_errors_are_one_line_with_the_column(store: Database, sql: str, column: int, words: str) -> None:
+def test_errors_are_one_line_with_the_column(store: Database, sql: str, column: int | None, words: str) -> None:
     error = denied(store, sql)
     assert error.column == column
     assert words in str(error)

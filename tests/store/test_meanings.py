@@ -8,13 +8,10 @@ from dflash_tui import paths
 from dflash_tui.store import schema
 from dflash_tui.store.meanings import meanings
 
-# How rows lie on disk, how far mirrors are read, what a version made it.
-INTERNAL = {"store", "cursors", "keys", "logged"}
-
 
 def test_every_public_column_is_explained_and_no_other() -> None:
     told = tomllib.loads((paths.bundled("sql") / "columns.toml").read_text(encoding="utf-8"))
-    public = set(schema.names()) - INTERNAL
+    public = set(schema.names()) - schema.INTERNAL
     assert set(told["tables"]) == public
     assert set(told) == {"tables", "like"} | (public - set(told["like"]))
     with duckdb.connect() as db:
@@ -34,4 +31,4 @@ def test_types_are_those_of_the_tables() -> None:
     assert found["steps", "step_time_s"][2:4] == ("DOUBLE", "s")
     assert found["evals", "accept_hist"].type == "BIGINT[]"
     assert found["runs", "config"].type == "JSON"
-    assert not any(table in INTERNAL for table, _ in found)
+    assert not any(table in schema.INTERNAL for table, _ in found)
