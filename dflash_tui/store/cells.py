@@ -5,7 +5,7 @@ import decimal
 import uuid
 from typing import Any
 
-from dflash_tui.store.base import Row
+from dflash_tui.store.answer import Row
 
 # These types arrive as they should be; all others are looked at cell by cell.
 _AS_IT_IS = frozenset(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from dflash_tui.store.base import Row
+from dflash_tui.store.answer import Row
 
 _TIMES = re.compile(r"\b(DATE|TIME\w*|INTERVAL)\b")
 _HUGE = re.compile(r"\bU?HUGEINT\b")

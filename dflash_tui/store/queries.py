@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import duckdb
 
 from dflash_tui.errors import QueryError, TimedOutError
-from dflash_tui.store.base import Answer, Row
+from dflash_tui.store.answer import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
 from dflash_tui.store.guard import Checked, check, placed, query_error
 from dflash_tui.store.lossless import Wrapped, beyond, columns_of, from_json, nested, to_parquet, with_times_as_text

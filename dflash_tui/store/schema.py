@@ -1,7 +1,6 @@
 """What sql/schema.sql makes: the names in it and its version. It is the only place that lists them."""
 
 import re
-import tomllib
 from functools import cache
 
 from dflash_tui import paths
@@ -30,6 +29,9 @@ INTERNAL = frozenset({"store", "cursors", "keys", "logged"})
 
 def public_columns() -> set[str]:
     """The columns of all tables that people ask."""
+    # For an error alone: every query loads this module.
+    import tomllib
+
     told = tomllib.loads((paths.bundled("sql") / "columns.toml").read_text(encoding="utf-8"))
     return {name for table, columns in told.items() if table not in ("tables", "like") for name in columns}
 

@@ -203,7 +203,7 @@ def test_an_answer_through_the_owner_loads_nothing_heavy(log: Path) -> None:
         "sys.argv[1:] = ['query', 'select count(*) from steps']\n"
         "try: main()\n"
         "except SystemExit as e: assert e.code == 0\n"
-        "heavy = {'duckdb', 'textual', 'asyncssh', 'torch', 'asyncio', 'rich', 'numpy'} & set(sys.modules)\n"
+        "heavy = {'duckdb', 'textual', 'asyncssh', 'torch', 'asyncio', 'rich', 'numpy', 'typer'} & set(sys.modules)\n"
         "print(sorted(heavy))"
     )
     with watching():
