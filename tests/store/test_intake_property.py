@@ -143,12 +143,13 @@ def test_the_tables_hold_what_plain_python_reads(
         assert Mirror(run_id).path("train_log.jsonl").read_bytes() == whole
 
 
-def check_rows(store: Database, run_id: str, right: list[dict[str, Any]]) -> None:
+def check_rows(store: Database, run_id: str, right: list[dict[str, Any]], generation: int = 1) -> None:
     stored = rows_of(
         store,
         "select line_no, event, step, loss, grad_norm, epoch, lr, grad_clipped, position_acc, extra from records"
-        " where run = $run order by line_no",
+        " where run = $run and generation = $generation order by line_no",
         run=run_id,
+        generation=generation,
     )
     assert len(stored) == len(right)
     for cells, (line_no, event, step, loss, grad_norm, epoch, lr, clipped, position_acc, extra) in zip(
