@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from dflash_tui import script_log
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import AuthFailedError, DflashError, HostError, HostKeyError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
-from dflash_tui.remote.follow import Heard, sweep
+from dflash_tui.remote.follow import Heard, log_source, sweep
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.runs import Cursor, Run, RunEvent, RunState
 from dflash_tui.store.database import Database
@@ -159,30 +160,46 @@ class HostCollector:
     async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
         # Before the answer, so that a hurry that comes meanwhile is not forgotten.
         self._due |= {run_id: time.monotonic() + self._interval_s(run_id) for run_id in run_ids}
-        wanted = await in_thread(lambda: {run_id: _cursors(run_id) for run_id in run_ids})
-        heard = await sweep(agent, wanted)
+        wanted, logs = await in_thread(lambda: self._wanted(run_ids))
+        heard = await sweep(agent, wanted, logs=logs)
         if self.silence:
             self.silence = None
             self._advanced(None)
-        for run_id, what in heard.items():
-            if isinstance(what, Heard) and what.has_more and run_id in self._due:
-                self._due[run_id] = 0.0
-        for run_id in await in_thread(partial(self._take, heard)):
+        changed, found = await in_thread(partial(self._take, heard))
+        more = {run_id for run_id, what in heard.items() if isinstance(what, Heard) and what.has_more}
+        self._due |= dict.fromkeys((more | found) & self._due.keys(), 0.0)
+        for run_id in changed:
             self._advanced(run_id)
+
+    def _wanted(self, run_ids: list[str]) -> tuple[dict[str, dict[str, Cursor]], dict[str, str | None]]:
+        """How far each run was read, and where the log of one lies that our trainer did not write."""
+        cursors = {run_id: _cursors(run_id) for run_id in run_ids}
+        records = {run_id: Mirror(run_id).read_record() for run_id in run_ids if self._has_own_log(run_id)}
+        return cursors, {run_id: log_source(record) for run_id, record in records.items() if record}
+
+    def _has_own_log(self, run_id: str) -> bool:
+        run = self._runs.get(run_id)
+        return run is not None and run.kind in script_log.KINDS
 
     def _interval_s(self, run_id: str) -> float:
         if self._focus is None:
             return VISIBLE_S
         return FOCUSED_S if run_id == self._focus else HIDDEN_S
 
-    def _take(self, heard: Mapping[str, Heard | HostError]) -> list[str]:
-        """Bytes into the mirrors, lines into the tables, new states into the events. The runs that changed."""
+    def _take(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
+        """Bytes into the mirrors, lines into the tables, new states into the events.
+
+        The runs that changed, and those whose log was only just found, so that nothing of it was read yet.
+        """
         # One run's trouble is no other's. If the store itself fails, noting it fails as well, and all wait.
         troubles = {run_id: str(what) for run_id, what in heard.items() if isinstance(what, HostError)}
         answers = {run_id: what for run_id, what in heard.items() if isinstance(what, Heard)}
-        grown = []
+        grown, found = [], set()
         for run_id, what in answers.items():
             try:
+                # Before the bytes are kept: whatever ends us in between, the first ones are seen again.
+                if self._has_own_log(run_id) and self._settle(run_id, what):
+                    found.add(run_id)
                 if _mirror(run_id, what):
                     grown.append(run_id)
             except DflashError as e:
@@ -190,8 +207,19 @@ class HostCollector:
         troubles |= self._take_in(grown)
         fine = [run_id for run_id in answers if run_id not in troubles]
         self._hear(fine)
-        changed = [run_id for run_id in fine if self._note_state(run_id, answers[run_id]) or run_id in grown]
-        return changed + [run_id for run_id, words in troubles.items() if self._note_trouble(run_id, words)]
+        noted = [run_id for run_id in fine if run_id not in found and self._note_state(run_id, answers[run_id])]
+        changed = [run_id for run_id in fine if run_id in noted or run_id in grown]
+        changed += [run_id for run_id, words in troubles.items() if self._note_trouble(run_id, words)]
+        return changed, found
+
+    def _settle(self, run_id: str, what: Heard) -> bool:
+        """Note which file is the run's log, and how it reads, once that can be known; whether it is to be read now."""
+        record = Mirror(run_id).read_record()
+        found = script_log.settled(record, what.chunks) if record else None
+        if record is None or found is None or found == record:
+            return False
+        self._database.register_run(found)
+        return log_source(found) != log_source(record)
 
     def _take_in(self, run_ids: list[str]) -> dict[str, str]:
         """What these runs' mirrors hold beyond the tables, at once. By run, why one was not."""

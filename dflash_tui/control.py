@@ -10,18 +10,25 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from dflash_tui import paths, recipes
+from dflash_tui import paths, recipes, script_log
 from dflash_tui.collect import state_event
+from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
+from dflash_tui.masking import masked
 from dflash_tui.remote import launch as remote
+from dflash_tui.remote import script_run
 from dflash_tui.remote.client import agent_on
 from dflash_tui.remote.launch import LaunchedRun
+from dflash_tui.remote.scripts import read_script
 from dflash_tui.remote.status import RunStatus
+from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
+from dflash_tui.store.mirror import Mirror
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended.
@@ -32,12 +39,30 @@ Register = Callable[[RunRecord, int], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """`recipe` is a bundled name or a .toml file's path, `settings` are key=value words laid over it."""
+    """`recipe` is a bundled name or a .toml file's path, `settings` are key=value words laid over it.
+
+    `gpus` are the numbers of those it may see ("0,1"), `env_file` holds more of its environment.
+    """
 
     recipe: str
     host: str
     name: str | None = None
     settings: tuple[str, ...] = ()
+    gpus: str | None = None
+    env_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRequest:
+    """A script to be run as a run, with its arguments; `log` is a path on the host, None to find out. Else as above."""
+
+    file: Path
+    host: str
+    args: tuple[str, ...] = ()
+    name: str | None = None
+    log: str | None = None
+    gpus: str | None = None
+    env_file: str | None = None
 
 
 def last_launch() -> LaunchRequest | None:
@@ -60,6 +85,7 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
     """
     recipe = recipes.load(request.recipe, request.settings)
     session.config.host(request.host)
+    env = _env_of(request)
     name = request.name or recipe.name
     record = RunRecord(new_run_id(name), name, "train", host=request.host, created=time.time(), config=recipe.config)
     refused = RunEvent(time.time(), "state", RunState.ABSENT)
@@ -67,18 +93,54 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
         agent_on(session.config.host(request.host)) as agent,
         _registering(session, record.run_id, refused) as register,
     ):
-        started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, before=register)
+        started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, env=env, before=register)
     await asyncio.to_thread(_remember, request)
     await _record_start(session, started)
     return started.record
 
 
+async def launch_script(session: Session, request: ScriptRequest) -> RunRecord:
+    """Push a script and run it as a run; else as `launch`."""
+    script, env = read_script(request.file), _env_of(request)
+    name = request.name or request.file.stem
+    config = {"script": script.name, "args": masked(request.args)}
+    record = RunRecord(new_run_id(name), name, "script", host=request.host, created=time.time(), config=config)
+    refused = RunEvent(time.time(), "state", RunState.ABSENT)
+    async with (
+        agent_on(session.config.host(request.host)) as agent,
+        _registering(session, record.run_id, refused) as register,
+    ):
+        spec = await script_run.plan_script(agent, script, request.args, log=request.log, env=env)
+        started = await script_run.launch_script(agent, record, script, spec, before=register)
+    await _record_start(session, started)
+    return started.record
+
+
+async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
+    """What `launch_script` would do, without a value of the environment. Nothing is started."""
+    script, env = read_script(request.file), _env_of(request)
+    async with agent_on(config.host(request.host)) as agent:
+        spec = await script_run.plan_script(agent, script, request.args, log=request.log, env=env)
+    code = spec["code"]
+    return {
+        "host": request.host,
+        "argv": masked(spec["argv"]),
+        "env": sorted(spec["env"]),
+        "log": request.log,
+        "python": spec["python"],
+        "push": [
+            {"file": str(request.file), "path": code["path"], "bytes": len(script.content), "there": code["there"]}
+        ],
+    }
+
+
 async def resume(session: Session, run_id: str) -> Run:
     """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`."""
     detail = await session.ask(lambda store: store.detail(run_id))
+    known = Mirror(run_id).read_record()
     async with (
         agent_on(session.config.host(_host_of(detail, "resumed"))) as agent,
-        _registering(session, run_id, _state_of(detail)) as register,
+        _registering(session, run_id, _state_of(detail), known) as register,
     ):
         started = await remote.resume(agent, run_id, before=register)
     return await _record_start(session, started)
@@ -97,15 +159,20 @@ async def stop(session: Session, run_id: str, *, grace_s: float | None = None, k
 
 
 @asynccontextmanager
-async def _registering(session: Session, run_id: str, before: RunEvent) -> AsyncIterator[Register]:
+async def _registering(
+    session: Session, run_id: str, before: RunEvent, known: RunRecord | None = None
+) -> AsyncIterator[Register]:
     """What registers a run as `starting` before it may start, so that no running one is ever unknown here.
 
     A refusal takes that back to how the run stood `before`; after a lost link the collector finds out how it stands.
+    Which file is a script's log was found out here, and stays as `known`.
     """
     is_registered = False
 
     async def register(record: RunRecord, attempt: int) -> None:
         nonlocal is_registered
+        if record.kind in script_log.KINDS and known and known.log:
+            record = replace(record, log=known.log, shape=known.shape)
         event = RunEvent(time.time(), "state", RunState.STARTING, attempt=attempt)
 
         def write(store: Store) -> None:
@@ -172,6 +239,10 @@ def _host_of(detail: RunDetail, done: str) -> str:
     if detail.record.host is None:
         raise UsageError(f"{detail.run.run_id} was ingested from a file: no host runs it, so it cannot be {done}")
     return detail.record.host
+
+
+def _env_of(request: LaunchRequest | ScriptRequest) -> dict[str, str]:
+    return run_env(Path(request.env_file).expanduser() if request.env_file else None, request.gpus)
 
 
 def _remember(request: LaunchRequest) -> None:

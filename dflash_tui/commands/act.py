@@ -1,46 +1,53 @@
 """Commands that act on runs, and those that stay: launch, stop, resume, watch, demo."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dflash_tui.commands.talk import find, has_terminal, in_session, say, store_options
-from dflash_tui.commands.words import RunName
+from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName, RunName
 from dflash_tui.errors import DflashError, UsageError
 
 if TYPE_CHECKING:
-    from dflash_tui.runs import Run
+    from collections.abc import Awaitable, Callable
+
+    from dflash_tui.runs import Run, RunRecord
     from dflash_tui.watch import Session
 
 
 def launch(
     recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A bundled recipe's name, or a .toml file.")],
-    host: Annotated[str, typer.Option(metavar="H", help="A host of config.toml; `local` is this machine.")] = "local",
+    host: HostName = "local",
     name: Annotated[str | None, typer.Option(metavar="N", help="Default: the recipe's name.")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Over the recipe.")] = None,
+    gpus: Gpus = None,
+    env_file: EnvFile = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything here, print the config, start nothing.")
     ] = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Stay and tell how it goes until it ends.")] = False,
+    follow: Follow = False,
 ) -> None:
     """Start a run, detached; returns once it is running, or says why not."""
     from dflash_tui import config, control, recipes
     from dflash_tui.output import report as output
 
-    request = control.LaunchRequest(recipe, host, name, tuple(settings or ()))
+    request = control.LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
     if dry_run:
         checked = recipes.load(recipe, request.settings)
         config.load().host(host)
         output.dump_json(checked.config, sys.stdout)
         return
 
-    async def work(session: "Session") -> "Run | None":
-        record = await control.launch(session, request)
-        print(record.run_id, flush=True)
-        return await _follow(session, record.run_id) if follow else None
+    fail_unless_finished(in_session(partial(start, partial(control.launch, request=request), follow)))
 
-    _fail_unless_finished(in_session(work))
+
+async def start(launch: "Callable[[Session], Awaitable[RunRecord]]", follow: bool, session: "Session") -> "Run | None":
+    """Launch and say its id; follow it to its end if that is wanted."""
+    record = await launch(session)
+    print(record.run_id, flush=True)
+    return await _follow(session, record.run_id) if follow else None
 
 
 def stop(
@@ -129,7 +136,7 @@ def demo(
         if words := run_app(run.run_id):
             say(words)
     else:
-        _fail_unless_finished(run)
+        fail_unless_finished(run)
 
 
 async def _follow(session: "Session", run_id: str) -> "Run":
@@ -138,6 +145,6 @@ async def _follow(session: "Session", run_id: str) -> "Run":
     return await progress.follow(session, run_id, say)
 
 
-def _fail_unless_finished(run: "Run | None") -> None:
+def fail_unless_finished(run: "Run | None") -> None:
     if run is not None and run.state != "finished":
         raise DflashError(f"{run.run_id} is {run.state} ({run.reason}): `dflash-tui logs {run.run_id}` has its words")

@@ -18,7 +18,8 @@ app = typer.Typer(
 )
 
 for command in (
-    act.demo, act.launch, act.stop, act.resume, ask.runs, ask.status, ask.logs, ask.ingest, ask.report, ask.panels,
+    act.demo, act.launch, script.launch_script, act.stop, act.resume, ask.runs, ask.status, ask.logs, ask.ingest,
+    ask.report, ask.panels,
     act.watch, keep.doctor, keep.compact,
 ):  # fmt: skip
     app.command()(command)

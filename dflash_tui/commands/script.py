@@ -1,13 +1,17 @@
-"""Commands that run a script of one's own on a host."""
+"""Commands for a script of one's own: run on a host while we wait, or as a run."""
 
 import os
 import sys
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands.talk import in_person, say
+from dflash_tui.commands import act
+from dflash_tui.commands.talk import in_person, in_session, say
+from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,9 +45,36 @@ def exec_script(
     raise typer.Exit(ended.code if ended.code is not None else 128 + (ended.signal or 0))
 
 
-def _script(file: str) -> "Script":
-    from pathlib import Path
+def launch_script(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A script on this machine that trains.")],
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]...", help="Its arguments, as they are.")
+    ] = None,
+    host: HostName = "local",
+    name: Annotated[str | None, typer.Option(metavar="N", help="Default: the file's stem.")] = None,
+    log: Annotated[
+        str | None,
+        typer.Option(metavar="PATH", help="Its log on the host, from the run's folder; default: see the README."),
+    ] = None,
+    gpus: Gpus = None,
+    env_file: EnvFile = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be started and pushed; start nothing.")
+    ] = False,
+    follow: Follow = False,
+) -> None:
+    """Run a trainer of your own as a run: detached, supervised, followed, stopped and resumed like any other."""
+    from dflash_tui import config, control
+    from dflash_tui.output import report as output
 
+    request = control.ScriptRequest(file, host, tuple(args or ()), name, log, gpus, env_file)
+    if dry_run:
+        output.dump_json(in_person(partial(control.plan_script, config.load(), request)), sys.stdout)
+        return
+    act.fail_unless_finished(in_session(partial(act.start, partial(control.launch_script, request=request), follow)))
+
+
+def _script(file: str) -> "Script":
     from dflash_tui.remote.scripts import Script, checked, read_script
 
     return checked(Script("stdin", sys.stdin.buffer.read()), "stdin") if file == "-" else read_script(Path(file))
@@ -51,7 +82,6 @@ def _script(file: str) -> "Script":
 
 def _streams(has_stdin: bool) -> "Streams":
     import asyncio
-    from functools import partial
 
     from dflash_tui.remote.execute import Streams
 

@@ -6,3 +6,9 @@ import typer
 
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run id, a name, or a unique beginning of an id.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One strict JSON document instead of a table.")]
+HostName = Annotated[str, typer.Option("--host", metavar="H", help="A host of config.toml; `local` is this machine.")]
+Gpus = Annotated[str | None, typer.Option(metavar="0,1", help="The GPUs it may see, by number; default: all.")]
+EnvFile = Annotated[
+    str | None, typer.Option(metavar="FILE", help="NAME=value lines for its environment: the place for secrets.")
+]
+Follow = Annotated[bool, typer.Option("--follow", help="Stay and tell how it goes until it ends.")]

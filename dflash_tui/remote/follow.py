@@ -8,9 +8,11 @@ from typing import Any
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.status import RunStatus, read_status
-from dflash_tui.runs import Cursor
+from dflash_tui.runs import Cursor, RunRecord
 
 LOG = "train_log.jsonl"
+# What stands for the log of a run that has no other than what it prints.
+OUTPUT = "output"
 _STREAM = re.compile(re.escape(LOG) + r"|attempts/[1-9][0-9]{0,5}/output\.log")
 _RESETS = (None, "rotated", "truncated", "rewritten")
 
@@ -36,16 +38,34 @@ class Heard:
     has_more: bool
 
 
+def log_source(record: RunRecord) -> str | None:
+    """Which file of its host stands for a run's `train_log.jsonl`, as `sweep` takes it."""
+    if record.path is None or record.log is None or record.log == f"{record.path}/{LOG}":
+        return None
+    inside = record.log.removeprefix(f"{record.path}/")
+    return OUTPUT if inside != LOG and _STREAM.fullmatch(inside) else record.log
+
+
 async def sweep(
-    agent: AgentClient, wanted: Mapping[str, Mapping[str, Cursor]], *, timeout_s: float = 30
+    agent: AgentClient,
+    wanted: Mapping[str, Mapping[str, Cursor]],
+    *,
+    logs: Mapping[str, str | None] | None = None,
+    timeout_s: float = 30,
 ) -> dict[str, Heard | HostError]:
     """For each run id of `wanted`, with its cursor for each stream that was read before: its state and what is new.
 
-    Streams are `train_log.jsonl` and `attempts/<n>/output.log`. A run that cannot be read is an error of its own; a
-    lost link is raised. Sweep again at once while `has_more`.
+    Streams are `train_log.jsonl` and `attempts/<n>/output.log`; `logs` names what stands for the first one of a run, if
+    it is not the file of that name (see `log_source`). A run that cannot be read is an error of its own; a lost link is
+    raised. Sweep again at once while `has_more`.
     """
     ops: list[Json] = [
-        {"op": "follow", "run_id": run_id, "cursors": {stream: asdict(cursor) for stream, cursor in cursors.items()}}
+        {
+            "op": "follow",
+            "run_id": run_id,
+            "cursors": {stream: asdict(cursor) for stream, cursor in cursors.items()},
+            "log": (logs or {}).get(run_id),
+        }
         for run_id, cursors in wanted.items()
     ]
     answers = await agent.ask(ops, timeout_s=timeout_s)

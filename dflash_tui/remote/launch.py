@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -45,14 +45,19 @@ class Interpreter:
     packages: dict[str, str]
 
 
+async def interpreter(agent: AgentClient) -> Interpreter:
+    """The host's interpreter, whatever it lacks; HostError if there is none."""
+    probe = await agent.do("probe", python=agent.python, packages=PACKAGES, env=agent.spec.env)
+    # A path of the person's choice is kept: it may be a script that sets things up.
+    executable = agent.python if agent.python.startswith("/") else probe["executable"]
+    return Interpreter(executable, probe["python"], {k: v for k, v in probe["packages"].items() if v})
+
+
 async def preflight(agent: AgentClient) -> Interpreter:
     """The interpreter that would train; HostError says what it lacks and how to give it that."""
     if ":" in agent.workdir:
         raise HostError(f"{agent.workdir} on {agent.host.name}: Python cannot load code from a path with a colon in it")
-    probe = await agent.do("probe", python=agent.python, packages=PACKAGES, env=agent.spec.env)
-    # A path of the person's choice is kept: it may be a script that sets things up.
-    executable = agent.python if agent.python.startswith("/") else probe["executable"]
-    found = Interpreter(executable, probe["python"], {k: v for k, v in probe["packages"].items() if v})
+    found = await interpreter(agent)
     where = f"{agent.python} on {agent.host.name}"
     or_another = f"or set hosts.{agent.spec.name}.python to another interpreter"
     if tuple(int(part) for part in found.version.split(".")[:2]) < MIN_TRAINER_PYTHON:
@@ -72,13 +77,14 @@ async def launch(
     *,
     recipe: str | None = None,
     source: Path | None = None,
+    env: Mapping[str, str] | None = None,
     before: Before | None = None,
 ) -> LaunchedRun:
     """Start a run that nothing here can end by accident; returns once it runs, or has failed at once (see its status).
 
     HostError says why nothing was started; then nothing was left behind. After a lost link the same call can be
-    repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run. `before` can
-    note the run down before it may exist; if it raises, nothing is started.
+    repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run, `env` stands
+    beside the host's own. `before` can note the run down before it may exist; if it raises, nothing is started.
     """
     if not is_run_id(record.run_id):
         raise HostError(f"{record.run_id!r} is no run id")
@@ -101,24 +107,33 @@ async def launch(
         "parent": record.parent,
         "code": asdict(code),
         "python": asdict(python),
-        "env": {**agent.spec.env, "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1"},
+        "env": {**agent.spec.env, **(env or {}), "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1"},
     }
-    return await _start(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id}, before)
+    return await start_attempt(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id}, before)
 
 
 async def resume(agent: AgentClient, run_id: str, *, before: Before | None = None) -> LaunchedRun:
-    """Go on from the newest checkpoint as a new attempt, with the code and config of the last one."""
+    """Go on as a new attempt, with the code and config of the last one: a training from its newest checkpoint, a script
+    from its beginning (it may find DFLASH_ATTEMPT above 1, and what it left in its folder)."""
     found = await status(agent, run_id)
     _refuse_to_resume(found, agent.host.name)
-    python = await preflight(agent)
     folder = f"{agent.workdir}/dflash-runs/{run_id}"
     attempt = f"{folder}/attempts/{found.attempt}"
     run, spec, config = await _read_json(agent, f"{folder}/run.json", f"{attempt}/spec.json", f"{attempt}/config.json")
     record = _read_record(run, run_id, f"{folder}/run.json on {agent.host.name}")
     # Where it lies is known better here: another laptop may call the host by another name.
-    record = replace(record, host=agent.spec.name, path=folder, log=f"{folder}/train_log.jsonl")
-    spec["python"] = asdict(python)
-    return await _start(agent, record, (found.attempt or 0) + 1, spec, config, before)
+    record = replace(record, host=agent.spec.name, path=folder)
+    if record.kind == "adopted":
+        raise HostError(f"run {run_id} was not started from here, so nobody here knows how to start it again")
+    if record.kind == "train":
+        if found.checkpoint is None:
+            raise HostError(
+                f"run {run_id} on {agent.host.name} has saved no checkpoint,"
+                " so there is nothing to resume: launch it anew"
+            )
+        record = replace(record, log=f"{folder}/train_log.jsonl")
+        spec["python"] = asdict(await preflight(agent))
+    return await start_attempt(agent, record, (found.attempt or 0) + 1, spec, config, before)
 
 
 async def stop(agent: AgentClient, run_id: str, *, grace_s: float, kill: bool = False) -> RunStatus:
@@ -147,12 +162,14 @@ async def status(agent: AgentClient, run_id: str) -> RunStatus:
     return read_status(await agent.do("status", run_id=run_id))
 
 
-async def _start(
+async def start_attempt(
     agent: AgentClient, record: RunRecord, attempt: int, spec: Json, config: Json, before: Before | None
 ) -> LaunchedRun:
     """Ask for an attempt, and watch its first moment."""
-    file = f"{record.path}/attempts/{attempt}/config.json"
-    spec = {**spec, "attempt": attempt, "argv": [spec["python"]["executable"], "-m", "trainer", file]}
+    spec = {**spec, "attempt": attempt}
+    if record.kind == "train":
+        file = f"{record.path}/attempts/{attempt}/config.json"
+        spec["argv"] = [spec["python"]["executable"], "-m", "trainer", file]
     if before:
         await before(record, attempt)
     answer = await agent.do(
@@ -162,7 +179,7 @@ async def _start(
         record=asdict(record),
         spec=spec,
         config=config,
-        code=record.code_hash,
+        code=record.code_hash if record.kind == "train" else None,
         min_free_bytes=MIN_FREE_BYTES,
     )
     found, end = read_status(answer), time.monotonic() + SETTLE_S
@@ -180,8 +197,6 @@ def _refuse_to_resume(found: RunStatus, host: str) -> None:
         raise HostError(f"{run} is {found.state} (pid {found.pid}): stop it before you resume it")
     if found.state is RunState.FINISHED:
         raise HostError(f"{run} has finished all its steps: there is nothing to resume")
-    if found.checkpoint is None:
-        raise HostError(f"{run} has saved no checkpoint, so there is nothing to resume: launch it anew")
 
 
 def _read_record(run: Json, run_id: str, where: str) -> RunRecord:

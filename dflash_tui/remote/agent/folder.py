@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Optional
 from .errors import Refused
 
 RUNS, CODE = "dflash-runs", "dflash-code"
-LOG = "train_log.jsonl"
+LOG, OUTPUT_LOG = "train_log.jsonl", "output.log"
 MARK = "DFLASH_RUN_DIR"
 RESERVE_BYTES = 4096
 LOCK_PATIENCE_S = 2.0

@@ -11,12 +11,14 @@ import stat
 from typing import Any, Dict, List, Optional, Tuple
 
 from .errors import Refused
-from .folder import LOG, Run
+from .folder import LOG, OUTPUT_LOG, Run
 from .state import ALIVE, status
 
 # One noisy run must not starve the others of its host, nor one answer the link.
 FILE_BYTES = 1 << 18
 ANSWER_BYTES = 1 << 22
+# What `log` says instead of a path.
+OUTPUT = "output"
 _ANCHOR_BYTES = 64
 
 Json = Dict[str, Any]
@@ -52,7 +54,8 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     """The status of a run and what is new in its log and outputs, beyond `cursors` ({stream: cursor}).
 
     Streams are `train_log.jsonl` and `attempts/<n>/output.log`, from the newest attempt that the cursors know on; of an
-    older one that they know, the rest.
+    older one that they know, the rest. What stands for `train_log.jsonl` is the file `log`, by default the one of that
+    name in the run's folder; for "output" it is the outputs of all attempts, one behind the other.
     """
     run = Run(op["workdir"], op["run_id"])
     # The status first: what it says is over has been written, so what is read after it is complete.
@@ -62,7 +65,10 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     pieces: List[bytes] = []
     for stream, is_final in _streams(run, cursors, found):
         request = {**cursors.get(stream, {}), "path": os.path.join(run.path, stream), "final": is_final}
-        meta, data = read(request, budget)
+        if stream == LOG and op.get("log") == OUTPUT:
+            meta, data = _read_outputs(run, request, budget)
+        else:
+            meta, data = read({**request, "path": op["log"]} if stream == LOG and op.get("log") else request, budget)
         budget -= len(data)
         pieces.append(data)
         if not meta.get("missing"):
@@ -70,10 +76,31 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     return {"status": found, "chunks": chunks}, b"".join(pieces)
 
 
+def _read_outputs(run: Run, request: Json, budget: int) -> Tuple[Json, bytes]:
+    """The outputs of all attempts as one log: behind the end of each comes the next that says something, as a file
+    that was rotated."""
+    files = [run.attempt(number).file(OUTPUT_LOG) for number in run.attempts()]
+    files = [file for file in files if _size(file)]
+    inode = request.get("inode")
+    at = next((n for n, file in enumerate(files) if os.stat(file).st_ino == inode), 0)
+    if not files or (inode is not None and os.stat(files[at]).st_ino != inode):
+        return {"missing": True}, b""
+    is_last = at == len(files) - 1
+    meta, data = read({**request, "path": files[at], "final": request["final"] or not is_last}, budget)
+    if is_last:
+        return meta, data
+    if data or meta["more"] or inode is None:
+        return {**meta, "more": True}, data
+    following, data = read({"path": files[at + 1], "final": request["final"] or at + 2 < len(files)}, budget)
+    more = following["more"] or at + 2 < len(files)
+    # Without a byte of the next one, the cursor stays where it is: it would not be known from none at all.
+    return ({**following, "reset": "rotated", "more": more} if data else {**meta, "more": more}), data
+
+
 def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
     numbers = run.attempts()
     is_over = found["state"] not in ALIVE
-    streams = {number: "attempts/%d/output.log" % number for number in numbers}
+    streams = {number: "attempts/%d/%s" % (number, OUTPUT_LOG) for number in numbers}
     newest_known = max((number for number in numbers if streams[number] in cursors), default=1)
     wanted = [(LOG, is_over)]
     for number, stream in streams.items():
@@ -84,10 +111,14 @@ def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
 
 def _is_unread(path: str, cursor: Optional[Json]) -> bool:
     """Whether a file that was read before is longer than that."""
+    return cursor is not None and _size(path) > int(cursor.get("offset") or 0)
+
+
+def _size(path: str) -> int:
     try:
-        return cursor is not None and os.stat(path).st_size > int(cursor.get("offset") or 0)
+        return os.stat(path).st_size
     except FileNotFoundError:
-        return False
+        return 0
 
 
 def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[str] = None) -> Tuple[Json, bytes]:

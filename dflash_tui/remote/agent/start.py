@@ -12,7 +12,7 @@ import sys
 from typing import Any, Dict, NoReturn, Optional
 
 from .errors import Refused, sentence
-from .folder import CODE, RUNS, Attempt, Run, absolute, make_private, take_lock, write_json
+from .folder import CODE, OUTPUT_LOG, RUNS, Attempt, Run, absolute, make_private, take_lock, write_json
 from .state import newest_attempt, status
 
 # Nothing of the machine's Python is loaded, and paths are UTF-8 whatever its locale is.
@@ -119,7 +119,7 @@ def _detach(attempt: Attempt, verb: str, lock: int, tell: int) -> NoReturn:
         os.chdir("/")
         os.umask(0o077)
         null = os.open(os.devnull, os.O_RDONLY)
-        output = os.open(attempt.file("output.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        output = os.open(attempt.file(OUTPUT_LOG), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for fd, standard in ((null, 0), (output, 1), (output, 2)):
             os.dup2(fd, standard)
         for fd in (lock, tell):

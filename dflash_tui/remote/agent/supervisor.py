@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Optional
 from . import proc
 from .environment import environment
 from .errors import Refused, sentence
-from .folder import MARK, Attempt
+from .folder import MARK, OUTPUT_LOG, Attempt
 from .state import living
 from .verdict import last_words, logged_end, verdict
 
@@ -91,7 +91,8 @@ class Supervisor:
         self._conclude(code, note="its supervisor was gone, so only its log says how it ended")
 
     def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
-        ours = {MARK: self.attempt.run.path, "DFLASH_RUN_ID": self.attempt.run.run_id}
+        run, number = self.attempt.run, str(self.attempt.number)
+        ours = {MARK: run.path, "DFLASH_RUN_ID": run.run_id, "DFLASH_ATTEMPT": number}
         # Our own stdout and stderr are output.log already.
         return subprocess.Popen(
             spec["argv"],
@@ -198,7 +199,7 @@ class Supervisor:
             "leftovers": leftovers,
             "log_reason": log_reason,
             "log_code": log_code,
-            "said": last_words(self.attempt.file("output.log")),
+            "said": last_words(self.attempt.file(OUTPUT_LOG)),
             "note": note,
         }
         state, reason = verdict(facts)
