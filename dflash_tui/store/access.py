@@ -4,12 +4,10 @@ A session that stays uses owner.py: `take_ownership`, else a StoreClient until `
 the owner does not need (duckdb, asyncio) is imported only when there is none.
 """
 
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError, UsageError
@@ -21,7 +19,6 @@ from dflash_tui.store.retrying import RetryingClient
 
 if TYPE_CHECKING:
     from dflash_tui.store.database import Database
-    from dflash_tui.store.owner import Owner
 
 Notice = Callable[[str], None]
 
@@ -112,74 +109,13 @@ def _seat_to_write(notice: Notice, options: StoreOptions) -> Iterator[Store]:
             yield StoreClient()
             return
         from dflash_tui.store.owner import take_ownership
+        from dflash_tui.store.serving import served
 
         owner = take_ownership(notice, options)
         if owner:
-            with _served(owner):
+            with served(owner):
                 yield owner.database
             return
         if is_late:
             raise StoreBusyError(f"the store is held by {holder()}, which does not answer; end it, or try again later")
         time.sleep(RETRY_S)
-
-
-@contextmanager
-def _served(owner: "Owner") -> Iterator[None]:
-    """Others are answered from a thread of its own while the command works."""
-    import asyncio
-
-    loop = asyncio.new_event_loop()
-    is_serving = threading.Event()
-    stop = asyncio.Event()
-    failed: list[BaseException] = []
-    serving: list[asyncio.Task[Any]] = []
-
-    async def serve() -> None:
-        if stop.is_set():
-            owner.give_up()
-            return
-        serving.extend(filter(None, [asyncio.current_task()]))
-        async with owner:
-            is_serving.set()
-            await stop.wait()
-
-    def end() -> None:
-        stop.set()
-        if not is_serving.is_set():
-            # It still opens the database, or has not begun to.
-            for task in serving:
-                task.cancel()
-
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(serve())
-        except BaseException as e:  # noqa: BLE001 - raised below, in the thread of who works here
-            failed.append(e)
-        finally:
-            is_serving.set()
-
-    thread = threading.Thread(target=run, name="store-owner")
-    try:
-        try:
-            # A Ctrl-C inside `start` would leave a thread that nobody knows of.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        is_serving.wait()
-        if not failed:
-            yield
-    finally:
-        # A loop that is closed has ended by itself.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(end)
-        if thread.ident is not None:
-            thread.join()
-        else:
-            loop.close()
-            owner.give_up()
-    if failed:
-        if isinstance(failed[0], OSError):
-            raise DflashError(f"{paths.socket_file()}: cannot be served ({failed[0]})") from failed[0]
-        raise failed[0]

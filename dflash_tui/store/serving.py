@@ -1,0 +1,86 @@
+"""A command that owns the store while it works: others are answered from a thread of its own."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from dflash_tui import paths
+from dflash_tui.errors import DflashError
+from dflash_tui.store.owner import Owner
+
+
+@contextmanager
+def served(owner: Owner) -> Iterator[None]:
+    """`owner` serves until the `with` is left. Errors as of `async with owner`, in the thread of who works here."""
+    serving = _Serving(owner)
+    try:
+        serving.begin()
+        if not serving.failed:
+            yield
+    finally:
+        serving.end()
+    if serving.failed:
+        if isinstance(serving.failed, OSError):
+            raise DflashError(f"{paths.socket_file()}: cannot be served ({serving.failed})") from serving.failed
+        raise serving.failed
+
+
+class _Serving:
+    """The thread, and its loop. `failed` is what ended it though nobody asked it to end."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.failed: BaseException | None = None
+        self._owner = owner
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._is_serving = threading.Event()
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._thread = threading.Thread(target=self._run, name="store-owner")
+
+    def begin(self) -> None:
+        """Returns when others are answered, or `failed` is set."""
+        try:
+            # A Ctrl-C inside `start` would leave a thread that nobody knows of.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            self._thread.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        self._is_serving.wait()
+
+    def end(self) -> None:
+        """Leave the store, also one that is still being opened."""
+        if self._thread.ident is None:
+            self._loop.close()
+            self._owner.give_up()
+            return
+        # A loop that is closed has ended by itself.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._cancel)
+        self._thread.join()
+
+    def _cancel(self) -> None:
+        self._stop.set()
+        if not self._is_serving.is_set():
+            for task in self._tasks:
+                task.cancel()
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        except BaseException as e:  # noqa: BLE001 - raised above, in the thread of who works here
+            self.failed = e
+        finally:
+            self._is_serving.set()
+
+    async def _serve(self) -> None:
+        if self._stop.is_set():
+            self._owner.give_up()
+            return
+        self._tasks.extend(filter(None, [asyncio.current_task()]))
+        async with self._owner:
+            self._is_serving.set()
+            await self._stop.wait()
