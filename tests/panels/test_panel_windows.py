@@ -134,6 +134,22 @@ def test_the_newest_rows_reach_back_into_an_older_generation(runs: Runs) -> None
     assert runs.ask(run, "loss", Window.last_rows(20), 60).headline == "p50 1.5 · p10-p90 1-2 · mean 1.5 · last 20 rows"
 
 
+def test_recent_is_below_the_newest_rows_of_a_window(runs: Runs) -> None:
+    file = paths.config_dir() / "panels" / "mine.sql"
+    file.parent.mkdir(parents=True)
+    file.write_text("select $recent as recent")
+    rows = [{"step": step, "epoch": 1} for step in range(1, 8_001)]
+    run = runs.add(rows)
+    assert runs.ask(run, "mine", Window.between(1, 5_000), 60).rows == [[2_001]]
+    assert runs.ask(run, "mine", Window(), 60).rows == [[5_001]]
+    assert runs.ask(run, "mine", Window.between(7_000, 7_100), 60).rows == [[7_000]]
+    # A counter that begins again with each epoch: among the newest rows is a low step.
+    rows[5_000:5_000] = [{"step": 100, "epoch": 2}]
+    run = runs.add([row | {"epoch": 2 + nth / 1e4} if nth >= 5_000 else row for nth, row in enumerate(rows)])
+    assert runs.ask(run, "mine", Window.between(1, 5_000), 60).rows == [[100]]
+    assert runs.ask(run, "mine", Window.between(101, 5_000), 60).rows == [[2_001]]
+
+
 def test_a_window_narrows_a_chart(runs: Runs) -> None:
     run = runs.add([{"step": step, "lr": float(step)} for step in range(1, 1_001)])
     steps = [row[0] for row in runs.ask(run, "lr", Window.between(101, 200), 100).rows]
