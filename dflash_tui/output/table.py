@@ -17,6 +17,8 @@ from dflash_tui.text import visible
 SAMPLE_ROWS = 1000
 NULL = "NULL"
 _GAP = "  "
+# What EXPLAIN answers with: a drawing of several lines.
+_PLAN = ["explain_key", "explain_value"]
 _MIN_TEXT = 6
 
 Told = Callable[[str], None]
@@ -44,6 +46,9 @@ def fitted_table(width: int, tell: Told) -> Callable[[list[str], list[str], Batc
 
 def _drawn(columns: list[str], types: list[str], batches: Batches, limit: int | None, tell: Told) -> Iterator[str]:
     source = iter(batches)
+    if columns == _PLAN:
+        yield from (visible(f"{plan}\n", keep="\n") for batch in source for _, plan in batch)
+        return
     sample: list[tuple[object, ...]] = []
     for batch in source:
         sample += batch

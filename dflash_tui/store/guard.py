@@ -89,7 +89,10 @@ def _word(kind: duckdb.StatementType) -> str:
 
 def _parse(db: duckdb.DuckDBPyConnection, sql: str, *, is_explain: bool) -> Any:
     [(text,)] = db.execute("select json_serialize_sql($1)", [sql]).fetchall()
-    tree = json.loads(text)
+    try:
+        tree = json.loads(text)
+    except RecursionError as e:
+        raise QueryError("the query is nested too deeply: flatten it") from e
     if tree["error"]:
         if is_explain:
             raise QueryError("only EXPLAIN of a SELECT is allowed, without ANALYZE or options")
@@ -201,7 +204,8 @@ def query_error(error: duckdb.Error) -> QueryError:
     elif named := _NO_COLUMN.search(message):
         candidates = re.findall('"(.*?)"', message.partition("Candidate bindings:")[2])
         message = _no_column(named[1] or named[2], candidates)
-    message = message.partition(" Candidate functions:")[0]
+    # A person cannot follow DuckDB's advice to SET something.
+    message = message.partition(" Candidate functions:")[0].partition(' Use "SET ')[0]
     if told.get("exception_type") in ("Data Corruption", "FATAL"):
         message += REBUILD
     place = told.get("position")

@@ -87,9 +87,7 @@ class RunningQuery:
     def cancel(self) -> None:
         """Stop it now; its reader meets a QueryError. Harmless before and after."""
         self._is_cancelled = True
-        # Closed meanwhile: there is nothing left to stop.
-        with suppress(duckdb.ConnectionException):
-            self._db.interrupt()
+        self._interrupt()
 
     def close(self) -> None:
         """Give the cursor back, after cancelling what still runs in another thread."""
@@ -107,12 +105,16 @@ class RunningQuery:
 
     def _expire(self) -> None:
         self._is_late = True
-        self._db.interrupt()
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        # Closed meanwhile: there is nothing left to stop.
+        with suppress(duckdb.ConnectionException):
+            self._db.interrupt()
 
     def _begin(self, sql: str, bound: dict[str, Any]) -> Answer:
-        columns = columns_of(self._db, sql, bound)
+        columns = self._described(sql, bound)
         kinds = [kind for _, kind in columns]
-        self._db.execute("begin transaction read only")
         self._execute(with_times_as_text(sql, kinds), bound)
         if not columns:
             columns = [(column[0], str(column[1])) for column in self._db.description or []]
@@ -120,7 +122,7 @@ class RunningQuery:
         return Answer([name for name, _ in columns], kinds, self._batches(sql, kinds), self.close)
 
     def _copy(self, sql: str, bound: dict[str, Any], file: Path, limit: int | None) -> tuple[int, bool]:
-        columns = columns_of(self._db, sql, bound)
+        columns = self._described(sql, bound)
         if not columns:
             # It says what is wrong, or it is an EXPLAIN.
             self._execute(Wrapped(sql, 0), bound)
@@ -131,6 +133,15 @@ class RunningQuery:
             return num, False
         self._execute(beyond(sql, limit), bound)
         return num, bool(self._db.fetchall())
+
+    def _described(self, sql: str, bound: dict[str, Any]) -> list[tuple[str, str]]:
+        """The columns, within the transaction that all else happens in; an error would have ended it."""
+        self._db.execute("begin transaction read only")
+        columns = columns_of(self._db, sql, bound)
+        if not columns:
+            self._db.execute("rollback")
+            self._db.execute("begin transaction read only")
+        return columns
 
     def _execute(self, asked: Wrapped, bound: dict[str, Any]) -> None:
         self._before = asked.before

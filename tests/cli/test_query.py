@@ -270,3 +270,8 @@ def test_the_place_of_an_error_is_shown_on_a_terminal_alone() -> None:
     told = f"dflash-tui: there is no column 'los' here; did you mean 'loss'? (column {column})"
     assert refused(dflash("query", sql), 2) == told
     assert on_terminal("query", sql).out.splitlines() == [told, "  los from steps", "  ^"]
+
+
+def test_a_plan_is_drawn() -> None:
+    shown = dflash("query", "explain select loss from steps", "--format", "table").out
+    assert len(shown.splitlines()) > 5 and "SCAN" in shown.upper()

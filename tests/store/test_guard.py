@@ -236,6 +236,18 @@ def test_errors_are_one_line_with_the_column(store: Database, sql: str, column: 
     assert words in str(error)
 
 
+@pytest.mark.parametrize("depth", [300, 600, 900, 5000])
+def test_a_query_nested_too_deeply_is_one_line_and_ends_nobody(store: Database, depth: int) -> None:
+    for begin, middle, end in (("abs(", "1", ")"), ("(select ", "1", ")"), ("[", "1", "]"), ("1 + (", "1", ")")):
+        try:
+            rows_of(store, f"select {begin * depth}{middle}{end * depth}")
+        except QueryError as e:
+            assert re.fullmatch(
+                r"the query is nested too deeply: flatten it|Max expression depth limit .* exceeded\.", str(e)
+            )
+    assert rows_of(store, "select 1") == [(1,)]
+
+
 def test_the_file_is_as_it_was(database: Database) -> None:
     database.close()
     before = hashlib.sha256(paths.database_file().read_bytes()).hexdigest()
