@@ -206,15 +206,21 @@ def _end_of_lines(mirror: Mirror, byte_offset: int) -> int:
 
 def _leftovers() -> Finding:
     place = paths.database_file()
-    aside = [file for file in place.parent.glob(f"{place.stem}.broken-*") if file.is_file()]
+    aside = sorted(files.those_aside(place).values())
     if aside:
-        num_bytes = sum(file.stat().st_size for file in aside)
-        names = ", ".join(sorted(file.name for file in aside)[:4])
+        num_bytes = sum(files.size(file) for file in aside)
+        names = ", ".join(file.name for file in aside)
         sentence = f"{names} ({_mb(num_bytes)}) once did not open and were made anew: delete them, nothing needs them"
         return Finding("leftovers", sentence, False)
-    fresh = place.with_name(f"{place.stem}.new{place.suffix}")
-    if fresh.exists() and not StoreLock.is_taken():
-        return Finding("leftovers", f"{fresh.name} of a rebuild that was killed: the next owner removes it")
+    if StoreLock.is_taken():
+        return Finding("leftovers", "none but what its owner works on")
+    spilled = [place for place in (files.fresh_place(), files.spill_folder(place)) if place.exists()]
+    parts = list(paths.mirrors_dir().rglob(".*.part"))
+    if spilled or parts:
+        names = ", ".join(file.name for file in [*spilled, *parts[:3]])
+        return Finding(
+            "leftovers", f"{names} of what was killed at its work: they are in nobody's way, and go by and by"
+        )
     return Finding("leftovers", "none")
 
 

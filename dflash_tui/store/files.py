@@ -1,11 +1,12 @@
 """The files that the database consists of, and how one is put in another's place: for the holder of the lock alone.
 
-dflash.duckdb           the database, with DuckDB's logs beside it while it is open or after a crash
-dflash.new.duckdb       one that a rebuild or a compact is making; what a killed one left is removed by the next owner
-dflash.broken-1.duckdb  one that did not open, kept for who wants to look at it
+`dflash.duckdb` is the database, with DuckDB's logs beside it while it is open or after a crash; `dflash.new.duckdb` one
+that is being made, and what a killed process left of it goes away with the next owner; `dflash.broken-1.duckdb` one
+that did not open, of which the newest are kept for who wants to look at them.
 """
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -15,12 +16,18 @@ from dflash_tui.errors import DflashError
 # A log, and the two that stand beside it while DuckDB writes it into the file.
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 _SPILL = ".tmp"
+_NUM_ASIDE = 3
+
+
+def fresh_place() -> Path:
+    """Where a new database is made."""
+    place = paths.database_file()
+    return place.with_name(f"{place.stem}.new{place.suffix}")
 
 
 def fresh_file() -> Path:
-    """Where a new database is made. Nothing lies there any more."""
-    place = paths.database_file()
-    fresh = place.with_name(f"{place.stem}.new{place.suffix}")
+    """The same, with nothing there any more."""
+    fresh = fresh_place()
     remove(fresh)
     return fresh
 
@@ -51,15 +58,22 @@ def size(file: Path) -> int:
 def set_aside(file: Path) -> Path:
     """Give the database another name, which is returned. Its logs go first: a file without them opens, they without
     it would be lost."""
-    aside = next(
-        place
-        for n in range(1, 10_000)
-        if not (place := file.with_name(f"{file.stem}.broken-{n}{file.suffix}")).exists()
-    )
+    before = those_aside(file)
+    aside = file.with_name(f"{file.stem}.broken-{max(before, default=0) + 1}{file.suffix}")
     for log in log_files(file):
         log.rename(aside.with_name(aside.name + log.name.removeprefix(file.name)))
     file.rename(aside)
+    # A disk that spoils one after another must not be filled with them.
+    for number in sorted(before)[: 1 - _NUM_ASIDE]:
+        remove(before[number])
     return aside
+
+
+def those_aside(file: Path) -> dict[int, Path]:
+    """The databases that once were `file` and did not open, by their numbers."""
+    name = re.compile(re.escape(file.stem) + r"\.broken-([1-9][0-9]{0,8})" + re.escape(file.suffix))
+    found = [(name.fullmatch(place.name), place) for place in file.parent.iterdir()]
+    return {int(match[1]): place for match, place in found if match}
 
 
 def put_in_place(fresh: Path) -> None:

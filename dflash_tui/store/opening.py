@@ -4,6 +4,7 @@ Who calls this holds the StoreLock.
 """
 
 import re
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -87,6 +88,8 @@ def _open(path: Path, notice: Notice, options: StoreOptions, progress: Progress)
             if time.monotonic() > deadline:
                 raise busy from e
         time.sleep(RETRY_S)
+    # What queries of a killed process had no room for in memory; of a living one there is nothing while we write.
+    shutil.rmtree(files.spill_folder(path), ignore_errors=True)
     try:
         _catch_up(database, notice, progress)
     except BaseException as e:

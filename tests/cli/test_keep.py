@@ -127,6 +127,19 @@ def test_a_database_that_does_not_open_is_left_as_it_is_until_a_command_needs_it
 
 
 @pytest.mark.usefixtures("log")
+def test_what_a_kill_left_is_told_and_goes_away() -> None:
+    paths.database_file().with_name("dflash.new.duckdb").write_bytes(b"half")
+    spilled = paths.database_file().with_name("dflash.duckdb.tmp")
+    spilled.mkdir()
+    (spilled / "block").write_bytes(b"x")
+    (Mirror("run").folder / ".run.json.part").write_bytes(b"{")
+    line = findings(dflash("doctor"))["leftovers"]
+    assert "dflash.new.duckdb, dflash.duckdb.tmp, .run.json.part" in line and line.startswith("ok")
+    assert dflash("compact").code == 0
+    assert "leftovers  .run.json.part of" in findings(dflash("doctor"))["leftovers"]
+
+
+@pytest.mark.usefixtures("log")
 def test_another_versions_database() -> None:
     import duckdb
 

@@ -97,6 +97,16 @@ def test_a_broken_database_is_set_aside_and_made_anew(filled: dict[str, list[tup
     assert file.with_name("dflash.broken-2.duckdb").read_bytes() == b"again"
 
 
+def test_of_those_set_aside_the_newest_are_kept(filled: dict[str, list[tuple[object, ...]]]) -> None:
+    file = paths.database_file()
+    for number in range(1, 6):
+        file.write_bytes(b"broken %d" % number)
+        with writer() as store:
+            assert contents(store) == filled
+    kept = {place.name: place.read_bytes() for place in file.parent.glob("*.broken-*")}
+    assert kept == {f"dflash.broken-{number}.duckdb": b"broken %d" % number for number in (3, 4, 5)}
+
+
 def test_a_file_without_a_byte_is_filled(filled: dict[str, list[tuple[object, ...]]]) -> None:
     paths.database_file().write_bytes(b"")
     with writer() as store:

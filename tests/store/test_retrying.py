@@ -1,5 +1,6 @@
 """Owners come and go while others ask: whoever only asks, or writes what may be written twice, does not notice."""
 
+import asyncio
 import concurrent.futures
 import signal
 import socket
@@ -19,7 +20,9 @@ from dflash_tui.store.access import reader, writer
 from dflash_tui.store.asking import answered
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
+from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.mirror import Mirror
+from dflash_tui.store.owner import take_ownership
 from dflash_tui.store.queries import BATCH_ROWS
 
 from .children import child
@@ -187,6 +190,22 @@ def test_an_owner_interrupted_while_it_makes_the_database_leaves_at_once_and_who
         assert asking.result(30) == [(300_000,)]
     with writer() as store:
         assert rows_of(store, "select count(*), count(distinct line_no) from steps") == [(300_000, 300_000)]
+
+
+@pytest.mark.usefixtures("long_log")
+async def test_a_session_that_is_left_while_it_makes_the_database_gives_the_store_up() -> None:
+    ours = take_ownership(lambda sentence: None, StoreOptions())
+    assert ours
+    opening = asyncio.ensure_future(ours.__aenter__())
+    while not await asyncio.to_thread(has_owner):  # noqa: ASYNC110 - a thread makes it so
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    opening.cancel()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    with StoreLock.held():
+        assert [file.name for file in paths.data_dir().glob("dflash*")] == []
 
 
 @pytest.mark.usefixtures("one_run")
