@@ -36,6 +36,21 @@ def answered(
         with answer:
             yield answer, "owner"
         return
+    from dflash_tui.store.transactions import interruptible
+
+    with interruptible(), _answered_directly(sql, params, timeout_s, notice, options, busy) as found:
+        yield found
+
+
+@contextmanager
+def _answered_directly(
+    sql: str,
+    params: dict[str, Any],
+    timeout_s: float | None,
+    notice: Callable[[str], None],
+    options: "Callable[[], StoreOptions]",
+    busy: StoreBusyError | None,
+) -> Iterator[tuple[Answer, str]]:
     from dflash_tui.store.direct import open_to_ask
     from dflash_tui.store.interrupts import ctrl_c_cancels
 

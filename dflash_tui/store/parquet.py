@@ -21,6 +21,7 @@ from dflash_tui.store.interrupts import ctrl_c_cancels
 from dflash_tui.store.opening import busy_error
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.snapshots import private_folder
+from dflash_tui.store.transactions import interruptible
 
 _TRIES = 3
 # These come last: with them, no file can be allowed any more.
@@ -46,7 +47,7 @@ def write_parquet(
 ) -> Written:
     """The answer to one read-only statement into `file`. Errors as of `Store.query`."""
     started = time.monotonic()
-    with private_folder() as folder:
+    with interruptible(), private_folder() as folder:
         for n in range(_TRIES):
             with reader(notice, options) as store:
                 by = "owner" if isinstance(store, StoreClient) else "direct"
