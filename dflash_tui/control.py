@@ -19,14 +19,16 @@ from dflash_tui.collect import state_event
 from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
 from dflash_tui.masking import masked
+from dflash_tui.remote import adopt, script_run
 from dflash_tui.remote import launch as remote
-from dflash_tui.remote import script_run
+from dflash_tui.remote.adopt import FoundLog
 from dflash_tui.remote.client import agent_on
 from dflash_tui.remote.launch import LaunchedRun
 from dflash_tui.remote.scripts import read_script
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
+from dflash_tui.script_log import followable, name_of_log
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.watch import Session
@@ -63,6 +65,22 @@ class ScriptRequest:
     log: str | None = None
     gpus: str | None = None
     env_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """`log` is a path on the host: absolute, or from its workdir or home (`~`)."""
+
+    host: str
+    log: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    record: RunRecord
+    status: RunStatus
+    found: FoundLog
 
 
 def last_launch() -> LaunchRequest | None:
@@ -114,6 +132,29 @@ async def launch_script(session: Session, request: ScriptRequest) -> RunRecord:
         started = await script_run.launch_script(agent, record, script, spec, before=register)
     await _record_start(session, started)
     return started.record
+
+
+async def attach(session: Session, request: AttachRequest) -> Attached:
+    """Follow a log that is written by what we did not start, as a run; returns once it is registered.
+
+    HostError if there is no such log, UsageError for one that cannot be followed.
+    """
+    async with agent_on(session.config.host(request.host)) as agent:
+        found = await adopt.look(agent, request.log)
+        shape = followable(found)
+        name = request.name or name_of_log(found.path)
+        config = {"how": found.how, "argv": masked(found.process.argv) if found.process else None}
+        created = time.time() - (found.process.age_s if found.process else 0.0)
+        record = RunRecord(new_run_id(name), name, "adopted", created=created, config=config, shape=shape)
+        adopted = await adopt.adopt(agent, record, found)
+
+    def write(store: Store) -> None:
+        store.register_run(adopted.record)
+        store.event(adopted.record.run_id, state_event(adopted.status))
+
+    await session.ask(write)
+    await session.refresh()
+    return Attached(adopted.record, adopted.status, found)
 
 
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -118,13 +119,17 @@ async def resume(agent: AgentClient, run_id: str, *, before: Before | None = Non
     found = await status(agent, run_id)
     _refuse_to_resume(found, agent.host.name)
     folder = f"{agent.workdir}/dflash-runs/{run_id}"
-    attempt = f"{folder}/attempts/{found.attempt}"
-    run, spec, config = await _read_json(agent, f"{folder}/run.json", f"{attempt}/spec.json", f"{attempt}/config.json")
-    record = _read_record(run, run_id, f"{folder}/run.json on {agent.host.name}")
+    [run] = await _read_json(agent, f"{folder}/run.json")
+    where = f"{folder}/run.json on {agent.host.name}"
+    record = read_record(run, where)
+    if record.run_id != run_id:
+        raise HostError(f"{where} is damaged (it is the record of run {record.run_id!r}): the run cannot be resumed")
     # Where it lies is known better here: another laptop may call the host by another name.
     record = replace(record, host=agent.spec.name, path=folder)
     if record.kind == "adopted":
         raise HostError(f"run {run_id} was not started from here, so nobody here knows how to start it again")
+    attempt = f"{folder}/attempts/{found.attempt}"
+    spec, config = await _read_json(agent, f"{attempt}/spec.json", f"{attempt}/config.json")
     if record.kind == "train":
         if found.checkpoint is None:
             raise HostError(
@@ -199,15 +204,18 @@ def _refuse_to_resume(found: RunStatus, host: str) -> None:
         raise HostError(f"{run} has finished all its steps: there is nothing to resume")
 
 
-def _read_record(run: Json, run_id: str, where: str) -> RunRecord:
+def read_record(found: Any, where: str) -> RunRecord:
+    """A record as a host has it; HostError, beginning with `where`, if it is none."""
     try:
-        record = msgspec.convert(run, RunRecord)
+        record = msgspec.convert(found, RunRecord)
         # What cannot be written again must not get as far as the store: a lone surrogate in a name.
         msgspec.json.encode(record)
     except (msgspec.MsgspecError, ValueError, OverflowError) as e:
-        raise HostError(f"{where} is damaged ({visible(str(e))}): the run cannot be resumed") from e
-    if record.run_id != run_id:
-        raise HostError(f"{where} is damaged (it is the record of run {record.run_id!r}): the run cannot be resumed")
+        raise HostError(f"{where} is damaged ({visible(str(e))}): the run cannot be resumed, nor brought here") from e
+    if not is_run_id(record.run_id):
+        raise HostError(
+            f"{where} is damaged ({record.run_id!r} is no run id): the run cannot be resumed, nor brought here"
+        )
     return record
 
 

@@ -44,7 +44,7 @@ def members(mark: bytes, leader: Optional[Process] = None, ancestor: Optional[in
     The mark outlives setsid and double forks; the other two catch programs that overwrite their environment's memory to
     set a title. This process itself is never among them.
     """
-    table = {pid: fields for pid, fields in ((pid, _stat(pid)) for pid in _pids()) if fields}
+    table = _table()
     session = leader.pid if leader and is_alive(leader) else None
     family = _descendants(ancestor, table) if ancestor else set()
     found = []
@@ -54,6 +54,20 @@ def members(mark: bytes, leader: Optional[Process] = None, ancestor: Optional[in
         if pid in family or int(fields[_SESSION]) == session or _has_mark(pid, mark):
             found.append(Process(pid, int(fields[_START])))
     return found
+
+
+def pids() -> List[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def parent(pid: int) -> Optional[int]:
+    fields = _stat(pid)
+    return int(fields[_PARENT]) if fields else None
+
+
+def descendants(ancestor: int) -> Set[int]:
+    """The pids of all that descend from this process now."""
+    return _descendants(ancestor, _table())
 
 
 def send(process: Process, number: int) -> None:
@@ -137,8 +151,8 @@ def _stat(pid: int) -> List[bytes]:
         return []
 
 
-def _pids() -> List[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def _table() -> Dict[int, List[bytes]]:
+    return {pid: fields for pid, fields in ((pid, _stat(pid)) for pid in pids()) if fields}
 
 
 def _has_mark(pid: int, mark: bytes) -> bool:

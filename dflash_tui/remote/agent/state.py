@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Dict, List, Optional
 
-from . import proc
+from . import adopted, proc
 from .errors import DAMAGE, Refused, sentence
 from .folder import RUNS, Attempt, Run, absolute, is_locked, read_json
 from .verdict import logged_end, verdict
@@ -77,10 +77,12 @@ def _of_attempt(attempt: Attempt, locked: bool) -> Optional[Dict[str, Any]]:
         return None
     now = time.time()
     found = {
-        "pid": state["child"][0],
+        "pid": state["child"][0] if state["child"] else None,
         "age_s": now - state["started"],
         "heartbeat_age_s": now - os.stat(attempt.file("state.json")).st_mtime,
     }
+    if "adopted" in state and not locked:
+        return {**adopted.state_now(attempt, state), "attempt": attempt.number}
     if locked:
         stopping = os.path.exists(attempt.file("stop.json"))
         return {**found, "state": "stopping" if stopping else "running"}

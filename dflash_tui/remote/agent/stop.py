@@ -28,11 +28,14 @@ def stop(op: Dict[str, Any]) -> Dict[str, Any]:
     if found["attempt"] is None:
         raise Refused("run %s is being started in this moment: try again" % run.run_id)
     attempt = run.attempt(found["attempt"])
+    is_adopted = "adopted" in (attempt.read("state.json") or {})
+    if is_adopted and found["pid"] is None:
+        raise Refused("run %s was not started from here, and its process is not known: end it yourself" % run.run_id)
     try:
         attempt.fill("stop.json", {"grace_s": float(op["grace_s"]), "asked": time.time()})
     except OSError as e:
         raise Refused("run %s cannot be stopped: %s" % (run.run_id, sentence(e))) from None
-    if found["state"] == "orphaned":
+    if found["state"] == "orphaned" or is_adopted:
         _take_over(attempt)
     else:
         _poke(attempt)
@@ -42,7 +45,7 @@ def stop(op: Dict[str, Any]) -> Dict[str, Any]:
 def _poke(attempt: Attempt) -> None:
     """Wake the supervisor, which would else look within a second. Its handlers stand before its state is written."""
     state = attempt.read("state.json")
-    if state:
+    if state and state["supervisor"]:
         proc.send(proc.Process(*state["supervisor"]), signal.SIGUSR1)
 
 

@@ -10,9 +10,10 @@ import select
 import signal
 import subprocess
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import proc
+from .adopted import Tree
 from .environment import environment
 from .errors import Refused, sentence
 from .folder import MARK, OUTPUT_LOG, Attempt
@@ -30,6 +31,7 @@ WRITE_PATIENCE_S = 600
 class Supervisor:
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
+        self._log = attempt.run.log
         self._stop: Optional[Dict[str, Any]] = None
         self._stop_seen: Optional[float] = None
         self._grace_s = LEFTOVER_GRACE_S
@@ -72,12 +74,40 @@ class Supervisor:
         self._conclude(code, oom_kills=oom_kills, leftovers=self._end_leftovers())
 
     def take_over(self, tell: int) -> None:
-        """Stop a training whose supervisor is gone, and write down that it ended. How, only its log can say."""
+        """Stop a training whose supervisor is gone, or never was, and write down that it ended. How, only its log can
+        say."""
         state = self.attempt.read("state.json") or {}
         self._state.update({name: state[name] for name in ("started", "log_bytes")})
+        self._log = state.get("adopted", {}).get("log", self._log)
         _answer(tell, "ok")
         self._see_stop()
-        left = living(self.attempt, state)
+        if "adopted" in state:
+            self._end_tree(proc.Process(*state["child"]))
+            note = "it was not started from here, so only its log says how it ended"
+        else:
+            self._end(lambda: living(self.attempt, state))
+            note = "its supervisor was gone, so only its log says how it ended"
+        _, code = logged_end(self._log, state["log_bytes"])
+        self._conclude(code, note=note)
+
+    def _end_tree(self, leader: proc.Process) -> None:
+        """Ask the one process that a person has confirmed, which may save; what it leaves has no time of its own."""
+        tree = Tree(leader)
+        tree.living()
+        proc.send(leader, signal.SIGTERM)
+        while proc.is_alive(leader) and not self._is_kill_due():
+            self._see_stop()
+            self._pause(0.2)
+            tree.living()
+        self._killed = proc.is_alive(leader)
+        self._kill_at = time.monotonic() + (0.0 if self._killed else min(LEFTOVER_GRACE_S, self._grace_s))
+        was_killed = self._killed
+        self._end(tree.living)
+        self._killed = was_killed
+
+    def _end(self, living: Callable[[], List[proc.Process]]) -> None:
+        """TERM, and after the grace KILL, until nobody lives."""
+        left = living()
         _signal_all(left, signal.SIGTERM)
         while left:
             self._see_stop()
@@ -86,9 +116,7 @@ class Supervisor:
                 _signal_all(left, signal.SIGKILL)
             self._beat()
             self._pause(0.2)
-            left = living(self.attempt, state)
-        _, code = logged_end(self.attempt.run.log, state["log_bytes"])
-        self._conclude(code, note="its supervisor was gone, so only its log says how it ended")
+            left = living()
 
     def _start(self, spec: Dict[str, Any]) -> subprocess.Popen[bytes]:
         run, number = self.attempt.run, str(self.attempt.number)
@@ -189,7 +217,7 @@ class Supervisor:
     ) -> None:
         """Write exit.json: the facts, and the verdict on them. `code` as subprocess gives it, None if nobody knows."""
         number = -code if code is not None and code < 0 else {137: 9, 143: 15}.get(code or 0)
-        log_reason, log_code = logged_end(self.attempt.run.log, self._state["log_bytes"])
+        log_reason, log_code = logged_end(self._log, self._state["log_bytes"])
         facts: Dict[str, Any] = {
             "code": code if code is None or code >= 0 else None,
             "signal": number,
