@@ -14,6 +14,8 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     evaluate                    what the drafter is worth
     checkpoint, zlab            what a run leaves for a server, and to go on from
     log, records                what it tells while it runs
-    train, optimizer, stop      the loop
+    train, engine, feed         the loop, its step, and what the step is given
+    optimizer, stop             how gradients become steps, and the wish to end
+    ranks, launcher             several processes that do what one does
     run                         its edge: exit codes, and the one line for a person
 """

@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from trainer import config
+from trainer import config, launcher
 from trainer.errors import ConfigError
 
 _PACKAGES = ("torch", "transformers", "safetensors")
@@ -23,6 +23,8 @@ def main(arguments: list[str]) -> int:
     if missing:
         names = " ".join(missing)
         return _refuse(f"{sys.executable} lacks {names}: run {sys.executable} -m pip install {names}", 1)
+    if not launcher.is_launched() and (count := launcher.num_processes(checked)) > 1:
+        return launcher.launch(arguments, count)
     # Threads of torch that wait spin by default: next to one busy process on two cores that makes a run 5 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from trainer.run import run

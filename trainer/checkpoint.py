@@ -26,6 +26,8 @@ from trainer.errors import ConfigError, RunError
 from trainer.model import Drafter
 
 _MANIFEST = "manifest.json"
+# What may change from one attempt to the next without a word.
+_FREE = ("run_dir", "run_id", "threads", "processes")
 
 
 @dataclass(frozen=True)
@@ -48,35 +50,46 @@ class Checkpoint:
         return state
 
 
-def write(
-    folder: Path, step: int, drafter: Drafter, draft_config: dict[str, Any], state: dict[str, Any], keep: int
-) -> Path:
-    """Saves `step` and leaves only the newest `keep`; returns the checkpoint's folder. Raises OSError if it cannot."""
+@dataclass(frozen=True)
+class Saved:
+    """What is to be saved after optimizer step `step`."""
+
+    step: int
+    drafter: Drafter
+    draft_config: dict[str, Any]
+    state: dict[str, Any]
+
+
+def write(folder: Path, saved: Saved, keep: int, best: int = 0) -> Path:
+    """Saves a step and leaves only the newest `keep` and that of step `best`; returns the checkpoint's folder.
+
+    Raises OSError if it cannot; what was there is untouched then.
+    """
     buffer = io.BytesIO()
-    torch.save(state, buffer)
-    weights = {name: p.detach().cpu().contiguous() for name, p in drafter.state_dict().items()}
+    torch.save(saved.state, buffer)
+    weights = {name: p.detach().cpu().contiguous() for name, p in saved.drafter.state_dict().items()}
     files = {
         "model.safetensors": save(weights, metadata={"format": "pt"}),
-        "config.json": json.dumps(draft_config, indent=2).encode(),
+        "config.json": json.dumps(saved.draft_config, indent=2).encode(),
         "state.pt": buffer.getvalue(),
     }
-    manifest = {"step": step, "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}}
-    files[_MANIFEST] = json.dumps(manifest, indent=2).encode()
+    sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    files[_MANIFEST] = json.dumps({"step": saved.step, "sha256": sums}, indent=2).encode()
     folder.mkdir(exist_ok=True)
     for stale in folder.glob(".*"):
         shutil.rmtree(stale)
-    draft = folder / f".step-{step}"
+    draft, final = folder / f".step-{saved.step}", folder / f"step-{saved.step}"
     draft.mkdir()
     for name, data in files.items():
         _write_file(draft / name, data)
     _sync(draft)
-    final = folder / f"step-{step}"
     if final.exists():
         shutil.rmtree(final)
     draft.rename(final)
     _sync(folder)
     for old in _newest_first(folder)[keep:]:
-        shutil.rmtree(old)
+        if old.name != f"step-{best}":
+            shutil.rmtree(old)
     return final
 
 
@@ -104,7 +117,7 @@ def changes(state: dict[str, Any], config: Config, data_hash: str) -> list[str]:
     notes = []
     saved = flatten(state["config"])
     for key, value in config.items():
-        if key not in ("run_dir", "run_id", "threads") and saved.get(key) != value:
+        if key not in _FREE and saved.get(key) != value:
             notes.append(f"{key} was {saved.get(key)} before the resume and is {value} now")
     if state["data_hash"] != data_hash:
         notes.append("the data is not what it was before the resume")

@@ -7,7 +7,7 @@ target, in `regenerate`; batches are cut in `batches`.
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,16 @@ class Row:
     prompt: list[int]
     response: list[int] | None
     budget: int
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A prompt and its response as one sequence; the response begins at `start`."""
+    """A prompt and its response as one sequence; the response begins at `start`. `line` is the data file's."""
 
     tokens: list[int]
     start: int
+    line: int = 0
 
 
 def read_rows(path: Path, tokenizer: Any, config: Config) -> tuple[list[Row], int]:
@@ -93,7 +95,8 @@ def _row(place: str, raw: dict[str, Any], split: str, tokenizer: Any, config: Co
     if not isinstance(wanted, int) or wanted < 1:
         raise ConfigError(f"{place}: max_new_tokens {wanted!r} is not allowed: an integer of at least 1")
     wanted = min(wanted, config["data.max_new_tokens"], room)
-    return Row(split, prompt, None if response is None else response[:room], wanted)
+    line = int(place.rpartition(":")[2])
+    return Row(split, prompt, None if response is None else response[:room], wanted, line)
 
 
 def _tokens(place: str, raw: dict[str, Any], tokenizer: Any) -> tuple[list[int], list[int] | None]:

@@ -10,6 +10,7 @@ from trainer.config import Config
 from trainer.data import Sample, read_rows
 from trainer.errors import ConfigError
 from trainer.evaluate import HeldOut
+from trainer.ranks import Ranks
 from trainer.regenerate import responses
 from trainer.target import Target
 
@@ -24,18 +25,23 @@ class Dataset:
     notes: list[str]
 
 
-def prepare(config: Config, target: Target, check_stop: Callable[[], None]) -> Dataset:
+def prepare(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Dataset:
     """Reads the rows, lets the target write the responses that are missing, and drops what cannot be trained on."""
     path = Path(config["data.path"]) if config["data.path"] else target.path / "prompts.jsonl"
     rows, num_too_long = read_rows(path, target.tokenizer, config)
     beyond: int = config["block_size"]
-    written = responses(target, rows, config, Path(config["run_dir"]) / "responses.jsonl", beyond, check_stop)
+    kept_in = Path(config["run_dir"]) / "responses.jsonl"
+    if ranks.is_first:
+        written = responses(target, rows, config, kept_in, beyond, check_stop)
+    ranks.wait()
+    if not ranks.is_first:
+        written = responses(target, rows, config, kept_in, beyond, check_stop)
     samples, held_out = [], []
     for row, response in zip(rows, written, strict=True):
         if row.split == "eval":
             held_out.append(HeldOut(row.prompt, response[:-beyond], response[-beyond:]))
         else:
-            samples.append(Sample(row.prompt + response, len(row.prompt)))
+            samples.append(Sample(row.prompt + response, len(row.prompt), row.line))
     # One token is the anchor, the next is the least that it can be asked for.
     kept = [sample for sample in samples if len(sample.tokens) - sample.start >= 2]
     if not kept:

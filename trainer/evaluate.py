@@ -31,8 +31,10 @@ class HeldOut:
     beyond: list[int]
 
 
-def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> dict[str, Any]:
-    """The fields of an `eval` record."""
+def evaluate(
+    objective: Objective, held_out: Sequence[HeldOut], stride: int, few: int | None = None
+) -> tuple[float, dict[str, Any]]:
+    """Tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record."""
     began = time.monotonic()
     size = objective.block_size
     prompts = [row.prompt for row in held_out]
@@ -42,7 +44,7 @@ def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> 
     counts = teacher_forced(objective, held_out, stride)
     rounds = [row.accepted for row in decoded]
     prefix_acc = counts.prefix_acc()
-    return {
+    fields = {
         "name": "heldout",
         "n_samples": len(held_out),
         "tau_linear_macro": macro_tau(rounds),
@@ -57,6 +59,8 @@ def evaluate(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> 
         "prefix_acc": prefix_acc,
         "seconds": time.monotonic() - began,
     }
+    # A response of one token has no round.
+    return macro_tau(rounds[:few]) or 1.0, fields
 
 
 @torch.no_grad()

@@ -16,16 +16,25 @@ _DIGITS = 9
 
 
 class Log:
-    """Appends to the log of a run; a line that a crash left torn is closed first, so that no record is lost to it."""
+    """Appends to the log of a run; a line that a crash left torn is closed first, so that no record is lost to it.
 
-    def __init__(self, path: Path) -> None:
+    Only the first of several processes writes, except what happens to another alone.
+    """
+
+    def __init__(self, path: Path, rank: int = 0) -> None:
+        self._rank = rank
         self._file = path.open("a+b")
-        if self._file.tell():
+        if self._file.tell() and rank == 0:
             self._file.seek(-1, 2)
             if self._file.read(1) != b"\n":
                 self._file.write(b"\n")
 
-    def write(self, event: str, **fields: Any) -> None:
+    def write(self, event: str, *, alone: bool = False, **fields: Any) -> None:
+        """One record; `alone` says that it is this process's own, whichever it is."""
+        if self._rank and not alone:
+            return
+        if self._rank:
+            fields = {"rank": self._rank, **fields}
         record = {"event": event, "time": round(time.time(), 3), **{k: strict(v) for k, v in fields.items()}}
         self._file.write(json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n")
         self._file.flush()

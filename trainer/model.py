@@ -56,6 +56,13 @@ def rotate(x: Tensor, rotary: Rotary) -> Tensor:
     return x * cos + torch.cat((-high, low), dim=-1) * sin
 
 
+class RMSNorm(nn.RMSNorm):
+    """In the number format of its weight, whatever comes in: bfloat16 is for products."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(self.weight.dtype))
+
+
 class Attention(nn.Module):
     def __init__(self, shape: DraftShape) -> None:
         super().__init__()
@@ -65,8 +72,8 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(shape.hidden_size, kv_width, bias=shape.attention_bias)
         self.v_proj = nn.Linear(shape.hidden_size, kv_width, bias=shape.attention_bias)
         self.o_proj = nn.Linear(width, shape.hidden_size, bias=shape.attention_bias)
-        self.q_norm = nn.RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
-        self.k_norm = nn.RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
+        self.q_norm = RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
+        self.k_norm = RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
 
     def keys_values(self, x: Tensor, rotary: Rotary) -> KeysValues:
         """The same projections serve features and block tokens."""
@@ -98,9 +105,9 @@ class MLP(nn.Module):
 class DecoderLayer(nn.Module):
     def __init__(self, shape: DraftShape) -> None:
         super().__init__()
-        self.input_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.input_layernorm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         self.self_attn = Attention(shape)
-        self.post_attention_layernorm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.post_attention_layernorm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         self.mlp = MLP(shape)
 
     def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
@@ -116,9 +123,9 @@ class Drafter(nn.Module):
         # Gives up what a layer computed and computes it again in the backward pass: less memory, a third more time.
         self.recompute = False
         self.fc = nn.Linear(shape.num_taps * shape.hidden_size, shape.hidden_size, bias=False)
-        self.hidden_norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.hidden_norm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         self.layers = nn.ModuleList(DecoderLayer(shape) for _ in range(shape.num_layers))
-        self.norm = nn.RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
+        self.norm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
                 nn.init.normal_(parameter, std=shape.initializer_range, generator=generator)

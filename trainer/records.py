@@ -1,4 +1,4 @@
-"""What the start and train records of the log say."""
+"""What the start and train records of the log say. Figures of a train record are sums over its window, divided last."""
 
 import hashlib
 import json
@@ -12,8 +12,8 @@ import safetensors
 import torch
 import transformers
 
-from trainer.batches import Batch
 from trainer.config import Config, nest
+from trainer.engine import PARTS, Step
 from trainer.loss import LOSS_NORM
 from trainer.metrics import Tally
 from trainer.target import Target
@@ -22,7 +22,9 @@ _SCHEMA = 1
 _STATM = Path("/proc/self/statm")
 
 
-def start_record(config: Config, target: Target, data_hash: str, resumed_from_step: int | None) -> dict[str, Any]:
+def start_record(
+    config: Config, target: Target, data_hash: str, world_size: int, resumed_from_step: int | None
+) -> dict[str, Any]:
     """What was run, with what. `config` has every "auto" resolved; its hash leaves out what launch sets."""
     recipe = {key: value for key, value in config.items() if key not in ("run_dir", "run_id")}
     record = {
@@ -48,41 +50,80 @@ def start_record(config: Config, target: Target, data_hash: str, resumed_from_st
         "loss_norm": LOSS_NORM,
         "gamma": config["gamma"],
         "kl_weight": config["loss.kl"],
+        "world_size": world_size,
     }
     return record if resumed_from_step is None else {**record, "resumed_from_step": resumed_from_step}
 
 
-def batch_fields(batch: Batch, counts: Tally) -> dict[str, Any]:
-    """What a step was made of."""
-    sequences, longest = batch.tokens.shape
-    tokens = int(batch.lengths.sum())
-    return {
-        "avg_batch_size": sequences,
-        "avg_seq_len": rounded(tokens / sequences),
-        "padding_eff": rounded(tokens / (sequences * longest)),
-        "supervised_share": rounded(int(batch.response.sum()) / tokens),
-        "tokens": tokens,
-        "draft_tokens": sum(counts.slots),
-    }
+class Window:
+    """The steps since the last train record, as sums."""
+
+    def __init__(self, block_size: int, device: torch.device) -> None:
+        self._counts = Tally.empty(block_size, device)
+        self._made_of = dict.fromkeys(PARTS, 0)
+        self._seconds: dict[str, float] = {}
+        self._norms: list[float] = []
+
+    def add(self, step: Step) -> None:
+        self._counts += step.counts
+        self._norms.append(step.grad_norm)
+        for key, value in step.made_of.items():
+            self._made_of[key] += value
+        for name, spent in step.seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + spent
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._norms
+
+    def loss(self) -> float | None:
+        """As optimised: the weighted sum over the sum of the weights."""
+        return self._counts.losses()["loss"]
+
+    def fields(self, limit: float, *, sparse: bool) -> dict[str, Any]:
+        """Figures of the window for the log; `sparse` adds those too long, or too slow, for every record."""
+        steps, made_of, counts = len(self._norms), self._made_of, self._counts
+        wall = self._seconds["step_time_s"]
+        scores = {key: rounded(value) for key, value in counts.scalars().items()}
+        tokens = made_of["tokens"]
+        return {
+            "loss": counts.losses()["loss"],
+            **{key: scores[key] for key in ("accuracy", "accept_len", "ddtree_streak8")},
+            "grad_norm": rounded(sum(self._norms) / steps),
+            "grad_clipped": any(norm > limit for norm in self._norms),
+            "avg_batch_size": rounded(made_of["sequences"] / steps),
+            "avg_seq_len": rounded(tokens / made_of["sequences"]),
+            "padding_eff": rounded(tokens / made_of["padded"]),
+            "supervised_share": rounded(made_of["response"] / tokens),
+            "tokens": tokens,
+            "draft_tokens": sum(counts.slots),
+            "tok_per_sec": rounded(tokens / wall),
+            "step_time_s": rounded(wall / steps),
+            "target_fwd_s": rounded(self._seconds.get("target_fwd_s", 0.0) / steps),
+            **(self._sparse(steps) if sparse else {}),
+        }
+
+    def _sparse(self, steps: int) -> dict[str, Any]:
+        counts = self._counts
+        losses = counts.losses()
+        device = counts.sums.device
+        seconds = {key: self._seconds.get(key, 0.0) / steps for key in ("data_wait_s", "fwd_s", "bwd_s", "opt_s")}
+        return {
+            "loss_ce": rounded(losses["loss_ce"]),
+            **({"loss_kl": rounded(losses["loss_kl"])} if counts.kl else {}),
+            "n_blocks": int(counts.blocks),
+            "draft_top1_prob": rounded(counts.scalars()["draft_top1_prob"]),
+            "position_acc": [rounded(value) for value in counts.position_acc()],
+            **{key: rounded(value) for key, value in seconds.items()},
+            "rss_gb": rss_gb(),
+            **(gpu_memory(device) if device.type == "cuda" else {}),
+        }
 
 
-def score_fields(counts: Tally) -> dict[str, Any]:
-    """What the drafter got right in a step."""
-    scalars = {key: rounded(value) for key, value in counts.scalars().items()}
-    return {key: scalars[key] for key in ("accuracy", "accept_len", "ddtree_streak8")}
-
-
-def sparse_fields(counts: Tally) -> dict[str, Any]:
-    """What is too long, or moves too slowly, for every record."""
-    losses = counts.losses()
-    return {
-        "loss_ce": rounded(losses["loss_ce"]),
-        **({"loss_kl": rounded(losses["loss_kl"])} if counts.kl else {}),
-        "n_blocks": int(counts.blocks),
-        "draft_top1_prob": rounded(counts.scalars()["draft_top1_prob"]),
-        "position_acc": [rounded(value) for value in counts.position_acc()],
-        "rss_gb": rss_gb(),
-    }
+def gpu_memory(device: torch.device) -> dict[str, float | None]:
+    """GiB that tensors take now, and took at most."""
+    now, most = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
+    return {"mem_alloc_gb": rounded(now / 2**30), "mem_peak_gb": rounded(most / 2**30)}
 
 
 def rss_gb() -> float | None:

@@ -17,6 +17,7 @@ import torch
 from trainer.config import Config
 from trainer.errors import RunError
 from trainer.log import Log
+from trainer.ranks import Ranks
 from trainer.stop import Stop
 from trainer.train import train
 
@@ -25,26 +26,31 @@ _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 def run(config: Config) -> int:
     """Runs `config` to its end or a stop; returns the exit code. Prints one line on stderr unless all went well."""
-    stop = Stop()
+    stop, ranks = Stop(), Ranks()
     stop.listen()
-    torch.set_num_threads(config["threads"] or _num_cores())
+    torch.set_num_threads(config["threads"] or max(1, _num_cores() // ranks.count))
     torch.use_deterministic_algorithms(config["device"] == "cpu" or not torch.cuda.is_available())
     folder = Path(config["run_dir"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with Log(folder / "train_log.jsonl") as log:
+        ranks.join(ranks.device(config["device"]))
+        with Log(folder / "train_log.jsonl", ranks.index) as log:
             try:
-                train(config, log, stop)
+                train(config, log, stop, ranks)
             except Exception as e:
                 reason, exit_code, _ = _ending(e, folder)
                 with contextlib.suppress(OSError):
-                    log.write("end", reason=reason, exit_code=exit_code)
+                    # What all meet is told once; what one meets alone, by that one.
+                    log.write("end", reason=reason, exit_code=exit_code, alone=not isinstance(e, RunError))
                 raise
             log.write("end", reason="completed", exit_code=0)
     except Exception as e:  # noqa: BLE001  (the one place where a run ends)
         _, exit_code, sentence = _ending(e, folder)
-        print(f"trainer: {sentence}", file=sys.stderr, flush=True)
+        if ranks.is_first or not isinstance(e, RunError):
+            print(f"trainer: {sentence}", file=sys.stderr, flush=True)
         return exit_code
+    finally:
+        ranks.leave()
     return 0
 
 

@@ -2,6 +2,7 @@
 
 import signal
 from types import FrameType
+from typing import NoReturn
 
 from trainer.errors import Interrupted
 
@@ -18,7 +19,10 @@ class Stop:
     def check(self) -> None:
         """Raises Interrupted if a stop was asked for."""
         if self.asked:
-            raise Interrupted("stopped by a signal; the same command goes on from here")
+            self.end()
+
+    def end(self) -> NoReturn:
+        raise Interrupted("stopped by a signal; the same command goes on from here")
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True

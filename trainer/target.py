@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trainer.cache import KeyValueCache
 from trainer.config import Config
 from trainer.errors import ConfigError
+from trainer.ranks import Ranks
 from trainer.taps import tapped_layers
 
 _TINY = Path(__file__).with_name("tiny_target")
@@ -38,17 +39,14 @@ class Features:
 class Target:
     """The frozen target on its device. `layer_ids` are the layers that features are taken from."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, device: torch.device | None = None) -> None:
         self.path = folder(config)
         if not (self.path / "config.json").is_file():
             raise ConfigError(f"target: {self.path} holds no config.json; give the folder of a Hugging Face model")
-        device = config["device"]
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.device = torch.device(device)
+        self.device = device or Ranks().device(config["device"])
         dtype = config["dtype"]
         if dtype == "auto":
-            dtype = "float32" if device == "cpu" else "bfloat16"
+            dtype = "float32" if self.device.type == "cpu" else "bfloat16"
         # Never the network, never code out of a model's folder.
         trusted: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         try:

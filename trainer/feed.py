@@ -1,0 +1,50 @@
+"""Which batches make up an optimizer step, whoever computes them.
+
+Batches are numbered from 0 over all epochs, and step i takes `per_step` of them from number i * per_step on. So one
+process makes the same steps as eight, and a run may go on with another number of them.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from trainer.batches import Batch, Plan, collate
+from trainer.config import Config
+from trainer.data import Sample
+from trainer.ranks import Ranks
+
+
+class Feed:
+    """The batches of a run on this process's device."""
+
+    def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks, device: torch.device) -> None:
+        self._samples, self._ranks, self._device = samples, ranks, device
+        self._plan = Plan(samples, config["batch_tokens"], config["num_buckets"], config["seed"])
+        self.per_step: int = ranks.count if config["micro_batches"] == "auto" else config["micro_batches"]
+        passes = -(-config["epochs"] * self._plan.per_epoch // self.per_step)
+        self.total_steps: int = config["total_steps"] or passes
+        self._epoch: tuple[int, list[list[int]]] = (-1, [])
+
+    def epochs(self, step: int) -> float:
+        """Passes over the data after so many steps."""
+        return step * self.per_step / self._plan.per_epoch
+
+    def batches(self, index: int) -> Iterator[tuple[int, Batch]]:
+        """This process's batches of optimizer step `index`, counted from 0, each with its number."""
+        for samples, number in self._shares(index):
+            yield number, collate(samples, self._device)
+
+    def lines(self, index: int) -> list[list[int]]:
+        """Lines of the data file that the rows of these batches stand on."""
+        return [[sample.line for sample in samples] for samples, _ in self._shares(index)]
+
+    def _shares(self, index: int) -> Iterator[tuple[list[Sample], int]]:
+        for place in self._ranks.share(self.per_step):
+            number = index * self.per_step + place
+            yield [self._samples[i] for i in self._indices(number)], number
+
+    def _indices(self, number: int) -> list[int]:
+        epoch, place = divmod(number, self._plan.per_epoch)
+        if self._epoch[0] != epoch:
+            self._epoch = (epoch, self._plan.epoch(epoch))
+        return self._epoch[1][place]

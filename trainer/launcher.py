@@ -1,0 +1,70 @@
+"""As many processes as a run asks for, each a `python -m trainer` of its own: torchrun for one machine, and no more.
+
+torchrun works too, but ends with 1 whatever its processes end with, and gives a run that is stopped 30 s to save.
+Standard library only: this process never imports torch.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+
+from trainer.config import Config
+
+# How long processes whose companion is gone may take to end by themselves.
+_GRACE_S = 20.0
+
+
+def is_launched() -> bool:
+    """Whether this process is one of several already, by us or by torchrun."""
+    return "RANK" in os.environ
+
+
+def num_processes(config: Config) -> int:
+    """As many as the config says; "auto" is one for each GPU that CUDA_VISIBLE_DEVICES names, else one."""
+    wanted = config["processes"]
+    if wanted != "auto":
+        return int(wanted)
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return len(named) if config["device"] != "cpu" and len(named) > 1 else 1
+
+
+def launch(arguments: Sequence[str], count: int) -> int:
+    """Runs `count` processes of the trainer to their end; returns 0, or the exit code of the first that failed."""
+    with socket.socket() as finder:
+        finder.bind(("127.0.0.1", 0))
+        port = finder.getsockname()[1]
+    common = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        for process in processes:
+            if process.poll() is None:
+                process.send_signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, pass_on)
+    for rank in range(count):
+        environment = {**os.environ, **common, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        processes.append(subprocess.Popen([sys.executable, "-m", "trainer", *arguments], env=environment))
+    return _wait(processes)
+
+
+def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
+    code, deadline = 0, float("inf")
+    while None in [process.poll() for process in processes]:
+        if not code and (failed := [p.returncode for p in processes if p.returncode]):
+            # A signal's number, as shells have it.
+            code = failed[0] if failed[0] > 0 else 128 - failed[0]
+            # One that stopped and saved lets the others do so; one that failed is waited for in vain.
+            deadline = time.monotonic() + _GRACE_S
+        if time.monotonic() > deadline:
+            for process in processes:
+                if process.poll() is None:
+                    process.kill()
+        time.sleep(0.05)
+    return code or next((p.returncode for p in processes if p.returncode), 0)
