@@ -275,3 +275,18 @@ def test_the_place_of_an_error_is_shown_on_a_terminal_alone() -> None:
 def test_a_plan_is_drawn() -> None:
     shown = dflash("query", "explain select loss from steps", "--format", "table").out
     assert len(shown.splitlines()) > 5 and "SCAN" in shown.upper()
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "md", "table"])
+def test_rows_come_at_once_and_none_is_kept(form: str) -> None:
+    """A trillion rows: whoever waited for the last one, or kept the first, would never get here."""
+    sql = "select range as n, repeat('x', 100) as t from range(1000000000000)"
+    command = [sys.executable, "-m", "dflash_tui", "query", sql, "--format", form]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for _ in range(400_000):
+            assert process.stdout.readline()
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        process.kill()
+    # In KiB. DuckDB alone takes 100 MB, and 400,000 rows as Python objects would take as much again.
+    assert int(status.partition("VmHWM:")[2].split()[0]) < 170_000
