@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from trainer.batches import collate
-from trainer.blocks import eligible, every_anchor
+from trainer.blocks import Anchors, eligible, every_anchor
 from trainer.data import Sample
 from trainer.decode import Decoded, lookup, speculative
 from trainer.head import Mix
@@ -20,6 +20,8 @@ from trainer.step import Objective
 
 # Rows of a teacher-forced batch: small, because every stride-th position of each is a block.
 _FORCED_BATCH = 8
+# Blocks at a time where every position is one.
+_WALK_BLOCKS = 256
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,18 @@ def evaluate(
     decoded = speculative(objective.target, objective.drafter, prompts, budgets, size)
     copied = [lookup(r.prompt, r.response + r.beyond, len(r.response), size) for r in held_out]
     counts = teacher_forced(objective, held_out, stride)
+    tau, forced = macro_tau([row.accepted for row in decoded]), counts.scalars()["accept_len"]
     rounds = [row.accepted for row in decoded]
     prefix_acc = counts.prefix_acc()
     fields = {
         "name": "heldout",
         "n_samples": len(held_out),
-        "tau_linear_macro": macro_tau(rounds),
+        "tau_linear_macro": tau,
         "tau_linear_micro": micro_tau(rounds),
         "lookup_tau_macro": macro_tau(copied),
         "lossless": lossless_share(decoded, held_out),
+        "walk_accept_len": micro_tau(walks(objective, held_out)),
+        "tau_gap": None if tau is None or forced is None else tau - forced,
         "eval_loss": counts.losses()["loss"],
         **counts.scalars(),
         "full_block_rate": prefix_acc[-1],
@@ -76,6 +81,31 @@ def teacher_forced(objective: Objective, held_out: Sequence[HeldOut], stride: in
             features, _ = judge.features(batch)
             total += judge.loss(batch, features, every_anchor(batch.response, stride))[1]
     return total
+
+
+@torch.no_grad()
+def walks(objective: Objective, held_out: Sequence[HeldOut]) -> list[list[int]]:
+    """What decoding would accept, round by round, told from the target's own responses: the block at the first token,
+    then the one behind what that gets right, and so on. Another number than decoding gives is a fault of one of them.
+    """
+    judge = replace(objective, from_final=False, scoring=replace(objective.scoring, mix=Mix()))
+    return [_walk(judge, row) if len(row.response) > 1 else [] for row in held_out]
+
+
+def _walk(judge: Objective, row: HeldOut) -> list[int]:
+    text, start = row.prompt + row.response + row.beyond, len(row.prompt)
+    batch = collate([Sample(text, start)], judge.target.device)
+    features, _ = judge.features(batch)
+    runs: list[int] = []
+    places = torch.arange(start, start + len(row.response) - 1, device=judge.target.device)
+    for some in torch.split(places, _WALK_BLOCKS):
+        anchors = Anchors(some[None], torch.ones_like(some[None], dtype=torch.bool))
+        runs += judge.runs(batch, features, anchors)[0].tolist()
+    rounds, at = [], 0
+    while at < len(runs):
+        rounds.append(runs[at] + 1)
+        at += runs[at] + 1
+    return rounds
 
 
 def macro_tau(rounds: Sequence[Sequence[int]]) -> float | None:

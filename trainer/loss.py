@@ -9,7 +9,7 @@ from trainer.blocks import Blocks
 from trainer.config import Config
 from trainer.errors import ConfigError
 from trainer.head import Mix, head_scores
-from trainer.metrics import Tally, tally
+from trainer.metrics import Tally, leading_runs, tally
 from trainer.target import Target
 
 # What the weighted sum is divided by; trainers differ, and so do their losses.
@@ -79,8 +79,9 @@ def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
 
 def score(
     target: Target, hidden: Tensor, blocks: Blocks, final: Tensor | None, scoring: Scoring
-) -> tuple[Tensor, Tally]:
-    """The weighted sum of losses over the final `hidden` [sequences, blocks * block_size, hidden], and the counts.
+) -> tuple[Tensor, Tally, Tensor]:
+    """The weighted sum of losses over the final `hidden` [sequences, blocks * block_size, hidden], the counts, and how
+    many slots of each block are right without a gap [sequences, blocks].
 
     The sum is not yet divided: what it is to be divided by is the counts' `weight`, which other micro-batches and
     processes add to. `final` [sequences, tokens, hidden], the target's last layer, makes the target's own choices the
@@ -109,4 +110,5 @@ def score(
     with torch.no_grad():
         sums = torch.stack([part.sum().double() for part in (loss, weights, ce, spread(scores.kl))])
         counts = tally(held, ranks, spread(scores.top1_prob), sums)
-    return loss, counts
+        runs = leading_runs(held & (ranks == 0)).view(supervised.shape[:2])
+    return loss, counts, runs

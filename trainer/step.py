@@ -38,6 +38,13 @@ class Objective:
         `features.taps` are all that the drafter knows of the target. Labels come from the tokens, or from
         `features.final` where it is there. The loss of a batch is the sum over the counts' `weight`.
         """
+        return self._scored(batch, features, anchors)[:2]
+
+    def runs(self, batch: Batch, features: Features, anchors: Anchors) -> Tensor:
+        """How many slots of each block are right without a gap: [sequences, blocks]."""
+        return self._scored(batch, features, anchors)[2]
+
+    def _scored(self, batch: Batch, features: Features, anchors: Anchors) -> tuple[Tensor, Tally, Tensor]:
         target = self.target
         blocks = cut(batch.tokens, batch.response, anchors, self.block_size, target.mask_token_id)
         num_context = batch.tokens.shape[1]

@@ -7,7 +7,7 @@ from trainer.batches import collate
 from trainer.blocks import every_anchor
 from trainer.data import Sample
 from trainer.decode import greedy, lookup, speculative
-from trainer.evaluate import HeldOut, evaluate, teacher_forced
+from trainer.evaluate import HeldOut, evaluate, teacher_forced, walks
 from trainer.loss import Scoring
 from trainer.model import Drafter
 from trainer.step import Objective
@@ -159,10 +159,41 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     assert fields["tau_linear_micro"] == pytest.approx(
         sum(i * n for i, n in enumerate(fields["accept_hist"])) / rounds, rel=1e-12
     )
+    assert fields["tau_gap"] == fields["tau_linear_macro"] - fields["accept_len"]
     assert len(fields["position_acc"]) == len(fields["prefix_acc"]) == size - 1
     assert fields["full_block_rate"] == fields["prefix_acc"][-1]
     _, again = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
+
+
+def test_the_walk_over_the_responses_is_the_decode(tiny, prompts, monkeypatch):
+    """With a drafter that is sometimes right, and has a layer with a window."""
+    size, budgets = 4, [60, 35, 41, 1]
+    drafter = half_right(tiny)
+    rows = []
+    for prompt, row in zip(prompts, greedy(tiny, prompts, budgets, tail=size), strict=True):
+        rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
+    rounds = [row.accepted for row in speculative(tiny, drafter, prompts, budgets, size)]
+    assert max(max(r, default=0) for r in rounds) > 1
+    assert walks(Objective(tiny, drafter, size, Scoring(4.0)), rows) == rounds
+    monkeypatch.setattr("trainer.evaluate._WALK_BLOCKS", 7)
+    assert walks(Objective(tiny, drafter, size, Scoring(4.0)), rows) == rounds
+
+
+def half_right(target: Target) -> Drafter:
+    """A drafter after 25 steps."""
+    drafter = Drafter(draft_shape(target, (None, 8)), torch.Generator().manual_seed(0))
+    optimizer = torch.optim.AdamW(drafter.parameters(), lr=3e-3)
+    texts = greedy(target, [[ord(c)] for c in "abcdefgh"], [60] * 8)
+    batch = collate([Sample(row.tokens, 0) for row in texts], target.device)
+    objective = Objective(target, drafter, 4, Scoring(4.0))
+    features, _ = objective.features(batch)
+    for _ in range(25):
+        loss, counts = objective.loss(batch, features, every_anchor(batch.response, 2))
+        optimizer.zero_grad()
+        (loss / counts.weight).backward()
+        optimizer.step()
+    return drafter
 
 
 def test_a_wrong_token_is_seen(tiny, drafter, prompts):

@@ -168,6 +168,27 @@ def test_a_stopped_run_goes_on_as_if_it_never_stopped(tmp_path, settings, whole_
         assert [r[key] for r in events(tmp_path, "train")] == [r[key] for r in events(whole_run, "train")]
 
 
+def test_a_run_that_is_stopped_after_every_step_is_the_same_run(tmp_path, rows, random_folder):
+    """Every step is one to go on from: two batches a step, noise on the labels, weights that hang on what is right."""
+    changes = {
+        "target": str(random_folder), "target_layer_ids": [1, 3], "data": {"path": str(rows), "num_eval": 0},
+        "teacher": "final_hidden", "loss": {"ce": 0.5, "kl": 0.5}, "noise": {"kind": "uniform", "on": "all"},
+        "position_weight": "dpace", "micro_batches": 2, "batch_tokens": 256, "total_steps": 9, "keep_checkpoints": 1,
+        "sliding_layers": [0], "sliding_window": 5, "activation_checkpointing": True,
+    }  # fmt: skip
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(checked(whole, **changes)) == 0
+    for step in range(1, 9):
+        with signalled(step):
+            assert run(checked(cut, **changes)) == 75
+    assert run(checked(cut, **changes)) == 0
+    assert [r.get("resumed_from_step") for r in events(cut, "start")] == [None, *range(1, 9)]
+    assert losses(cut) == losses(whole) and len(losses(whole)) == 9
+    assert same(weights(cut), weights(whole))
+    for key in ("lr", "noise_std", "tokens_total", "epoch", "accept_len"):
+        assert [r[key] for r in events(cut, "train")] == [r[key] for r in events(whole, "train")]
+
+
 def test_a_killed_run_goes_on_from_its_last_whole_checkpoint(tmp_path, settings):
     """The newest checkpoint is damaged and the log's last line torn, as a crash may leave them."""
     changes = {"total_steps": 9, "save_every": 3}
