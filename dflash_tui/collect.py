@@ -20,7 +20,8 @@ from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.follow import Heard, log_source, sweep
 from dflash_tui.remote.status import RunStatus
-from dflash_tui.runs import Cursor, Run, RunEvent, RunState
+from dflash_tui.runs import Cursor, Run, RunEvent, RunRecord, RunState
+from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.text import duration
@@ -306,6 +307,12 @@ def _cursors(run_id: str) -> dict[str, Cursor]:
 
 def _seen(status: RunStatus) -> Seen:
     return status.state, status.reason, status.code, status.signal, status.attempt, status.pid
+
+
+def note_run(record: RunRecord, event: RunEvent, store: Store) -> None:
+    """Make a run known to a store, and how it stands."""
+    store.register_run(record)
+    store.event(record.run_id, event)
 
 
 def state_event(status: RunStatus) -> RunEvent:

@@ -1,8 +1,10 @@
-"""`config.toml` read into frozen values; a mistake names the file, the key and the nearest right key.
+"""`config.toml` read into frozen values, and a host added to it; a mistake names file, key and nearest right key.
 
 Owns what may be written there and the defaults. Opens no host, makes no folder.
 """
 
+import json
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -13,9 +15,10 @@ from msgspec import Meta
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
-from dflash_tui.text import did_you_mean
+from dflash_tui.text import did_you_mean, visible
 
 LOCAL = "local"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,6 +72,52 @@ def load() -> Config:
     return _convert(tree, file)
 
 
+class Addition:
+    """A host that is to be added to config.toml. UsageError if the file would not be one with it.
+
+    `spec` is the host, `text` what is written. Whatever stands in the file stays as it is, comments included.
+    """
+
+    def __init__(self, name: str, keys: dict[str, str | int | bool]) -> None:
+        file = paths.config_file()
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{visible(name)!r} cannot name a host: use letters, digits, '-' and '_', 64 at most")
+        if name in load().hosts:
+            raise UsageError(f"there is a host {name!r} already, see {file}: choose another name, or change it there")
+        lines = [f"{key} = {_toml(value)}" for key, value in keys.items()]
+        self.text = "\n".join([f"[hosts.{name}]", *lines, ""])
+        self._before = file.read_text(encoding="utf-8") if file.exists() else ""
+        self._after = (self._before.rstrip("\n") + "\n\n" if self._before.strip() else "") + self.text
+        try:
+            tree = tomllib.loads(self._after)
+        except tomllib.TOMLDecodeError as e:
+            raise UsageError(f"{file}: [hosts.{name}] cannot be added to it ({e}): write it there yourself") from e
+        self.spec = _convert(tree, file).hosts[name]
+
+    def write(self) -> Path:
+        """Add it to the file, whole or not at all; where that is. UsageError if somebody changed it meanwhile."""
+        file = paths.config_file()
+        # A link to where somebody keeps such files stays one.
+        place = file.resolve()
+        try:
+            if (place.read_text(encoding="utf-8") if place.exists() else "") != self._before:
+                raise UsageError(f"{file}: was changed meanwhile: try again")
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = place.with_name(f".{place.name}.part")
+            part.write_text(self._after, encoding="utf-8")
+            if place.exists():
+                part.chmod(place.stat().st_mode & 0o777)
+            part.replace(place)
+        except OSError as e:
+            raise UsageError(f"{file}: cannot be written: {e.strerror}") from e
+        return file
+
+
+def _toml(value: str | int | bool) -> str:
+    """JSON's strings, numbers and truths are TOML's too, but for a DEL that stands as it is."""
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
 def _convert(tree: dict[str, Any], file: Path) -> Config:
     _refuse_unknown(tree, Config, (), file)
     for name, table in _table(tree, "hosts", file).items():
@@ -113,5 +162,7 @@ def _check_host(name: str, host: HostSpec, file: Path) -> None:
             raise UsageError(f"{file}: hosts.{name} is of kind {host.kind!r} and {verb} {key}")
     if host.sudo and host.kind != "proxmox":
         raise UsageError(f"{file}: hosts.{name}.sudo: is for pct alone, on a host of kind 'proxmox'")
+    if host.python and host.python.startswith("~"):
+        raise UsageError(f"{file}: hosts.{name}.python: no shell makes a home of ~ there: write the whole path")
     if (name == LOCAL) != (host.kind == LOCAL):
         raise UsageError(f"{file}: hosts.{name}: the kind 'local' belongs to the host named 'local' alone")

@@ -15,26 +15,30 @@ from typing import Any
 import msgspec
 
 from dflash_tui import paths, recipes, script_log
-from dflash_tui.collect import state_event
+from dflash_tui.collect import note_run, state_event
 from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
 from dflash_tui.masking import masked
-from dflash_tui.remote import adopt, script_run
 from dflash_tui.remote import launch as remote
-from dflash_tui.remote.adopt import FoundLog
-from dflash_tui.remote.client import agent_on
+from dflash_tui.remote import script_run
+from dflash_tui.remote.client import AgentClient, agent_on
 from dflash_tui.remote.launch import LaunchedRun
+from dflash_tui.remote.machine import begin_look, taken_gpus
 from dflash_tui.remote.scripts import read_script
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
-from dflash_tui.script_log import followable, name_of_log
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended.
 RECORD_PATIENCE_S = 30.0
+
+
+def _ignore(sentence: str) -> None:
+    """For who does not want to know."""
+
 
 Register = Callable[[RunRecord, int], Awaitable[None]]
 
@@ -67,22 +71,6 @@ class ScriptRequest:
     env_file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AttachRequest:
-    """`log` is a path on the host: absolute, or from its workdir or home (`~`)."""
-
-    host: str
-    log: str
-    name: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    record: RunRecord
-    status: RunStatus
-    found: FoundLog
-
-
 def last_launch() -> LaunchRequest | None:
     """What was launched last from this machine, for `L`."""
     try:
@@ -95,9 +83,10 @@ def _last_launch_file() -> Path:
     return paths.data_dir() / "last_launch.json"
 
 
-async def launch(session: Session, request: LaunchRequest) -> RunRecord:
+async def launch(session: Session, request: LaunchRequest, warn: Callable[[str], None] = _ignore) -> RunRecord:
     """Check the recipe, push code and config, start the run; returns once it is running and registered.
 
+    `warn` is told of GPUs that somebody uses already.
     Errors: UsageError for the recipe or the host's name, HostError for what the machine lacks, each before anything is
     started; DflashError when the trainer ended at once (the run is registered then, with its state).
     """
@@ -111,13 +100,15 @@ async def launch(session: Session, request: LaunchRequest) -> RunRecord:
         agent_on(session.config.host(request.host)) as agent,
         _registering(session, record.run_id, refused) as register,
     ):
+        await begin_look(agent)
         started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, env=env, before=register)
+        await _warn_of_gpus(agent, env, warn)
     await asyncio.to_thread(_remember, request)
     await _record_start(session, started)
     return started.record
 
 
-async def launch_script(session: Session, request: ScriptRequest) -> RunRecord:
+async def launch_script(session: Session, request: ScriptRequest, warn: Callable[[str], None] = _ignore) -> RunRecord:
     """Push a script and run it as a run; else as `launch`."""
     script, env = read_script(request.file), _env_of(request)
     name = request.name or request.file.stem
@@ -128,33 +119,20 @@ async def launch_script(session: Session, request: ScriptRequest) -> RunRecord:
         agent_on(session.config.host(request.host)) as agent,
         _registering(session, record.run_id, refused) as register,
     ):
+        await begin_look(agent)
         spec = await script_run.plan_script(agent, script, request.args, log=request.log, env=env)
         started = await script_run.launch_script(agent, record, script, spec, before=register)
+        await _warn_of_gpus(agent, env, warn)
     await _record_start(session, started)
     return started.record
 
 
-async def attach(session: Session, request: AttachRequest) -> Attached:
-    """Follow a log that is written by what we did not start, as a run; returns once it is registered.
-
-    HostError if there is no such log, UsageError for one that cannot be followed.
-    """
-    async with agent_on(session.config.host(request.host)) as agent:
-        found = await adopt.look(agent, request.log)
-        shape = followable(found)
-        name = request.name or name_of_log(found.path)
-        config = {"how": found.how, "argv": masked(found.process.argv) if found.process else None}
-        created = time.time() - (found.process.age_s if found.process else 0.0)
-        record = RunRecord(new_run_id(name), name, "adopted", created=created, config=config, shape=shape)
-        adopted = await adopt.adopt(agent, record, found)
-
-    def write(store: Store) -> None:
-        store.register_run(adopted.record)
-        store.event(adopted.record.run_id, state_event(adopted.status))
-
-    await session.ask(write)
-    await session.refresh()
-    return Attached(adopted.record, adopted.status, found)
+async def _warn_of_gpus(agent: AgentClient, env: dict[str, str], warn: Callable[[str], None]) -> None:
+    name = "CUDA_VISIBLE_DEVICES"
+    # The run is started: whatever is wrong with a tool there must not look like a failure of that.
+    with suppress(HostError):
+        for sentence in await taken_gpus(agent, env.get(name, agent.spec.env.get(name))):
+            warn(sentence)
 
 
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
@@ -216,11 +194,7 @@ async def _registering(
             record = replace(record, log=known.log, shape=known.shape)
         event = RunEvent(time.time(), "state", RunState.STARTING, attempt=attempt)
 
-        def write(store: Store) -> None:
-            store.register_run(record)
-            store.event(record.run_id, event)
-
-        await session.ask(write)
+        await session.ask(partial(note_run, record, event))
         is_registered = True
 
     try:

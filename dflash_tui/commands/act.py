@@ -41,7 +41,7 @@ def launch(
         output.dump_json(checked.config, sys.stdout)
         return
 
-    fail_unless_finished(in_session(partial(start, partial(control.launch, request=request), follow)))
+    fail_unless_finished(in_session(partial(start, partial(control.launch, request=request, warn=say), follow)))
 
 
 async def start(launch: "Callable[[Session], Awaitable[RunRecord]]", follow: bool, session: "Session") -> "Run | None":

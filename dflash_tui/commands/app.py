@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dflash_tui import __version__
-from dflash_tui.commands import act, ask, hosts, keep, script
+from dflash_tui.commands import act, ask, attach, hosts, keep, script
 from dflash_tui.commands.query import query as run_query
 from dflash_tui.commands.talk import has_terminal, say
 from dflash_tui.errors import UsageError
@@ -18,13 +18,14 @@ app = typer.Typer(
 )
 
 for command in (
-    act.demo, act.launch, script.launch_script, act.stop, act.resume, hosts.attach, ask.runs, ask.status, ask.logs,
+    act.demo, act.launch, script.launch_script, act.stop, act.resume, attach.attach, ask.runs, ask.status, ask.logs,
     ask.ingest, ask.report, ask.panels,
     act.watch, keep.doctor, keep.compact,
 ):  # fmt: skip
     app.command()(command)
 
 
+app.add_typer(hosts.app, name="hosts")
 # Whatever stands behind FILE is the script's.
 app.command("exec", context_settings={"allow_interspersed_args": False})(script.exec_script)
 

@@ -71,7 +71,9 @@ def launch_script(
     if dry_run:
         output.dump_json(in_person(partial(control.plan_script, config.load(), request)), sys.stdout)
         return
-    act.fail_unless_finished(in_session(partial(act.start, partial(control.launch_script, request=request), follow)))
+    act.fail_unless_finished(
+        in_session(partial(act.start, partial(control.launch_script, request=request, warn=say), follow))
+    )
 
 
 def _script(file: str) -> "Script":

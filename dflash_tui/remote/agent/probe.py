@@ -1,4 +1,4 @@
-"""What this machine has: the interpreter that will train and its packages, disk, GPUs, clock."""
+"""Quick questions before something is started: the interpreter that will train and its packages, disk, clock."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
 from . import proc
 from .errors import Refused
 from .folder import absolute
 
 PYTHON_TIMEOUT_S = 20
-GPU_TIMEOUT_S = 10
 # Runs on any Python that has argv and json, so that one too old to train can still be named.
 _ASK_PYTHON = """
 import json, sys
@@ -30,8 +29,6 @@ for name in sys.argv[1:]:
         found["packages"][name] = None
 print(json.dumps(found))
 """
-_GPU_QUERY = "name,index,memory.total,memory.used,utilization.gpu"
-_GPU_NUMBERS = ("index", "memory_total_mib", "memory_used_mib", "utilization_pct")
 
 
 def hello(op: Dict[str, Any]) -> Dict[str, Any]:
@@ -45,58 +42,40 @@ def hello(op: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def probe(op: Dict[str, Any]) -> Dict[str, Any]:
-    """`python`, versions of its `packages` (null: not there), `disk_free_bytes` of `workdir`, `gpus` if asked."""
-    found = _ask_python(op["python"], op.get("packages", []), op.get("env", {}))
+    """`python`, its `executable`, the versions of its `packages` (null: not there), `disk_free_bytes` of `workdir`."""
+    found = ask_python(op["python"], op.get("packages", []), op.get("env", {}))
     disk = os.statvfs(_nearest_folder(absolute(op["workdir"])))
     found["disk_free_bytes"] = disk.f_bavail * disk.f_frsize
-    if op.get("gpus"):
-        found["gpus"] = _gpus()
     return found
 
 
-def _ask_python(python: str, packages: List[str], env: Dict[str, str]) -> Dict[str, Any]:
+def ask_python(python: str, packages: List[str], env: Dict[str, str]) -> Dict[str, Any]:
+    return ask_program(python, _ASK_PYTHON, packages, env, PYTHON_TIMEOUT_S)
+
+
+def ask_program(python: str, program: str, words: List[str], env: Dict[str, str], timeout_s: float) -> Dict[str, Any]:
+    """The JSON that a program of ours prints, run by an interpreter of theirs. Refused says why there is none."""
     try:
         done = subprocess.run(
-            [python, "-", *packages],
-            input=_ASK_PYTHON.encode(),
+            [python, "-", *words],
+            input=program.encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **env},
             cwd="/",
-            timeout=PYTHON_TIMEOUT_S,
+            timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:
-        raise Refused("%s gave no answer within %d s" % (python, PYTHON_TIMEOUT_S)) from None
+        raise Refused("%s gave no answer within %d s" % (python, timeout_s)) from None
     except OSError as e:
         raise Refused("there is no python at %s (%s)" % (python, e.strerror)) from None
     try:
-        found = json.loads(done.stdout)
+        # Behind what a package may print when it is imported.
+        found = json.loads(done.stdout.strip().rpartition(b"\n")[2])
     except ValueError:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
         raise Refused("%s is no python that works: %s" % (python, said[-1][:200])) from None
     return dict(found)
-
-
-def _gpus() -> Optional[List[Dict[str, Any]]]:
-    """One for each line of nvidia-smi, null for a figure that it does not know; None where it cannot be asked."""
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", "--query-gpu=" + _GPU_QUERY, "--format=csv,noheader,nounits"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=GPU_TIMEOUT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode != 0:
-        return None
-    rows = [line.split(", ") for line in done.stdout.decode("utf-8", "replace").splitlines()]
-    return [
-        {"name": row[0], **{key: int(cell) if cell.isdigit() else None for key, cell in zip(_GPU_NUMBERS, row[1:])}}
-        for row in rows
-        if len(row) == 1 + len(_GPU_NUMBERS)
-    ]
 
 
 def _nearest_folder(path: str) -> str:

@@ -70,6 +70,15 @@ def descendants(ancestor: int) -> Set[int]:
     return _descendants(ancestor, _table())
 
 
+def environ(pid: int) -> List[bytes]:
+    """What a process was started with; nothing of one that is not ours to see."""
+    try:
+        with open("/proc/%d/environ" % pid, "rb") as f:
+            return f.read().split(b"\0")
+    except OSError:
+        return []
+
+
 def send(process: Process, number: int) -> None:
     """Signal `process` unless it is gone; a stranger that got its pid meanwhile is never hit where pidfds exist."""
     try:
@@ -156,11 +165,7 @@ def _table() -> Dict[int, List[bytes]]:
 
 
 def _has_mark(pid: int, mark: bytes) -> bool:
-    try:
-        with open("/proc/%d/environ" % pid, "rb") as f:
-            return mark in f.read().split(b"\0")
-    except OSError:
-        return False
+    return mark in environ(pid)
 
 
 def _descendants(ancestor: int, table: Dict[int, List[bytes]]) -> Set[int]:

@@ -8,7 +8,7 @@ import select
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
-from . import adopted, code, logs, probe, scripts
+from . import adopted, code, gpus, logs, machine, probe, scripts
 from .errors import DAMAGE, Refused, sentence
 from .execute import execute
 from .folder import Run
@@ -30,6 +30,9 @@ _OPS: Dict[str, Callable[[Op], Dict[str, Any]]] = {
     "find-code": code.find,
     "unpack": code.unpack,
     "find-script": scripts.find,
+    "check": machine.check,
+    "overview": machine.overview,
+    "gpus": gpus.sample,
     "look": adopted.look,
     "adopt": adopted.adopt,
     "launch": launch,
