@@ -12,6 +12,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     blocks, model, structured   the method: anchors, the drafter, its attention
     loss, head, metrics, step   the objective, and what was right
     evaluate                    what the drafter is worth
+    ddtree, tree_decode         drafts as trees
     checkpoint, zlab            what a run leaves for a server, and to go on from
     log, records                what it tells while it runs
     train, engine, feed         the loop, its step, and what the step is given

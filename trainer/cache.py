@@ -49,6 +49,14 @@ class KeyValueCache:
         keys, values = self._layers[layer_idx]
         return keys[:, :, :length], values[:, :, :length]
 
+    def move(self, sources: Tensor, places: Tensor) -> None:
+        """Copies what stands at `sources` [sequences, n] to `places`, in every layer."""
+        for keys_values in self._layers.values():
+            for stored in keys_values:
+                size = (-1, stored.shape[1], -1, stored.shape[3])
+                moved = stored.gather(2, sources[:, None, :, None].expand(size))
+                stored.scatter_(2, places[:, None, :, None].expand(size), moved)
+
     def keep_rows(self, rows: Tensor) -> None:
         """Drops every sequence but `rows`, in that order."""
         self._layers = {i: (keys[rows], values[rows]) for i, (keys, values) in self._layers.items()}

@@ -33,9 +33,9 @@ class Decoded:
 @torch.no_grad()
 def greedy(target: Target, prompts: Sequence[list[int]], budgets: Sequence[int], tail: int = 0) -> list[Decoded]:
     """The target's likeliest continuation of every prompt: to an end token or the budget, then `tail` tokens more."""
-    rows = _Rows(target, prompts, budgets, tail)
+    rows = Rows(target, prompts, budgets, tail)
     hidden, _ = target.run(rows.prompts, rows.zeros(), rows.cache, tap=False)
-    token = target.head(_at(hidden, rows.lengths - 1)).argmax(-1)
+    token = target.head(last_states(hidden, rows.lengths - 1)).argmax(-1)
     starts = rows.lengths
     while rows.take(token[:, None].tolist()):
         if kept := rows.shrink():
@@ -51,12 +51,12 @@ def speculative(
     target: Target, drafter: Drafter, prompts: Sequence[list[int]], budgets: Sequence[int], block_size: int
 ) -> list[Decoded]:
     """The same continuation, a block at a time. The last block is not cut at the budget."""
-    rows = _Rows(target, prompts, budgets)
-    drafts = _DraftCache(target, drafter, block_size)
+    rows = Rows(target, prompts, budgets)
+    drafts = DraftCache(target, drafter, block_size)
     hidden, taps = target.run(rows.prompts, rows.zeros(), rows.cache, tap=True)
     drafts.take(taps, rows.zeros())
     # The last token written. The target has not seen it yet: it opens the next block, at `starts`.
-    token = target.head(_at(hidden, rows.lengths - 1)).argmax(-1)
+    token = target.head(last_states(hidden, rows.lengths - 1)).argmax(-1)
     starts = rows.lengths
     going = rows.take(token[:, None].tolist())
     while going:
@@ -109,7 +109,7 @@ def _copy(text: list[int], behind: dict[tuple[int, ...], int], count: int) -> li
     return []
 
 
-class _DraftCache:
+class DraftCache:
     """The drafter's side of a decode: the keys and values of the features, and the proposals made from them."""
 
     def __init__(self, target: Target, drafter: Drafter, block_size: int) -> None:
@@ -127,6 +127,10 @@ class _DraftCache:
 
     def propose(self, token: Tensor, starts: Tensor) -> Tensor:
         """block_size - 1 drafts behind `token`, which stands at `starts`: [sequences, block_size - 1]."""
+        return self.scores(token, starts).argmax(-1)
+
+    def scores(self, token: Tensor, starts: Tensor) -> Tensor:
+        """What the drafter thinks of every token for every slot: [sequences, block_size - 1, vocabulary]."""
         target, size = self._target, len(self._slots)
         inputs = torch.where(self._slots > 0, target.mask_token_id, token[:, None])
         length = int(starts.max())
@@ -138,10 +142,10 @@ class _DraftCache:
             [self.cache.read(i, length) for i in range(self._drafter.shape.num_layers)],
             {window: attend_dense(visible(anchors, length, size, window)) for window in windows},
         )
-        return target.logits(hidden[:, 1:]).argmax(-1)
+        return target.logits(hidden[:, 1:])
 
 
-class _Rows:
+class Rows:
     """The sequences of one batch: what they have written, which of them go on, and the target's cache of those."""
 
     def __init__(self, target: Target, prompts: Sequence[list[int]], budgets: Sequence[int], tail: int = 0) -> None:
@@ -192,5 +196,6 @@ class _Rows:
         return kept
 
 
-def _at(hidden: Tensor, places: Tensor) -> Tensor:
+def last_states(hidden: Tensor, places: Tensor) -> Tensor:
+    """The state at one place of each sequence."""
     return hidden[torch.arange(len(hidden), device=hidden.device), places]

@@ -17,9 +17,12 @@ from trainer.decode import Decoded, lookup, speculative
 from trainer.head import Mix
 from trainer.metrics import Tally
 from trainer.step import Objective
+from trainer.tree_decode import tree_speculative
 
 # Rows of a teacher-forced batch: small, because every stride-th position of each is a block.
 _FORCED_BATCH = 8
+# Nodes of a tree below its root.
+_TREES = (8, 16, 32, 64)
 # Blocks at a time where every position is one.
 _WALK_BLOCKS = 256
 
@@ -34,9 +37,17 @@ class HeldOut:
 
 
 def evaluate(
-    objective: Objective, held_out: Sequence[HeldOut], stride: int, few: int | None = None
+    objective: Objective,
+    held_out: Sequence[HeldOut],
+    stride: int,
+    few: int | None = None,
+    *,
+    trees: bool = False,
 ) -> tuple[float, dict[str, Any]]:
-    """Tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record."""
+    """Tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record.
+
+    With `trees`, these prompts are decoded by DDTree too.
+    """
     began = time.monotonic()
     size = objective.block_size
     prompts = [row.prompt for row in held_out]
@@ -54,6 +65,7 @@ def evaluate(
         "tau_linear_micro": micro_tau(rounds),
         "lookup_tau_macro": macro_tau(copied),
         "lossless": lossless_share(decoded, held_out),
+        **(tree_taus(objective, held_out[:few]) if trees else {}),
         "walk_accept_len": micro_tau(walks(objective, held_out)),
         "tau_gap": None if tau is None or forced is None else tau - forced,
         "eval_loss": counts.losses()["loss"],
@@ -66,6 +78,17 @@ def evaluate(
     }
     # A response of one token has no round.
     return macro_tau(rounds[:few]) or 1.0, fields
+
+
+def tree_taus(objective: Objective, held_out: Sequence[HeldOut]) -> dict[str, Any]:
+    """Tokens a round of DDTree, macro, for each size of tree."""
+    prompts, budgets = [row.prompt for row in held_out], [len(row.response) for row in held_out]
+    taus = {}
+    for nodes in _TREES:
+        size = objective.block_size
+        decoded = tree_speculative(objective.target, objective.drafter, prompts, budgets, size, nodes)
+        taus[f"ddtree_tau_b{nodes}"] = macro_tau([row.accepted for row in decoded])
+    return taus
 
 
 @torch.no_grad()

@@ -157,12 +157,19 @@ class Target:
         """
         positions = starts[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         cache.seek(positions)
+        return self.run_at(tokens, positions, cache, cache.causal_mask(), tap=tap)
+
+    @torch.no_grad()
+    def run_at(
+        self, tokens: Tensor, positions: Tensor, cache: KeyValueCache, visible: Tensor, *, tap: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """`run` with positions of one's own, where the cache was sought; `visible` is a mask like its `causal_mask`."""
         taps, handles = self._tap(stop_after_last=False) if tap else ({}, [])
         try:
             out = self._decoder(
                 input_ids=tokens,
                 position_ids=positions,
-                attention_mask=cache.causal_mask(),
+                attention_mask=visible,
                 use_cache=True,
                 **{self._cache_name: cache},
             )

@@ -12,6 +12,7 @@ from trainer.loss import Scoring
 from trainer.model import Drafter
 from trainer.step import Objective
 from trainer.target import Target
+from trainer.tree_decode import tree_speculative
 from trainer.zlab import draft_shape
 
 PROMPTS = ["def main():\n", "import os\n\tfor x in range", "class Thread(Base):\n\tdef __init__(self", "x"]
@@ -80,7 +81,7 @@ def test_right_drafts_are_taken_whole(tiny, drafter, prompts, monkeypatch):
         future = torch.tensor([(prompt + written)[start + 1 : start + block_size]])
         return torch.where(torch.arange(start + 1, start + block_size) == wrong_at, (future + 1) % 256, future)
 
-    monkeypatch.setattr("trainer.decode._DraftCache.propose", propose)
+    monkeypatch.setattr("trainer.decode.DraftCache.propose", propose)
     row = speculative(tiny, drafter, [prompt], [budget], block_size)[0]
     assert row.tokens == written[: len(row.tokens)]
     # Blocks begin at written token 0, 4, 8; the third has its second draft (written token 10) wrong.
@@ -166,10 +167,10 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
 
 
-def test_the_walk_over_the_responses_is_the_decode(tiny, prompts, monkeypatch):
+def test_the_walk_over_the_responses_is_the_decode(tiny, trained, prompts, monkeypatch):
     """With a drafter that is sometimes right, and has a layer with a window."""
     size, budgets = 4, [60, 35, 41, 1]
-    drafter = half_right(tiny)
+    drafter = trained
     rows = []
     for prompt, row in zip(prompts, greedy(tiny, prompts, budgets, tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
@@ -180,8 +181,10 @@ def test_the_walk_over_the_responses_is_the_decode(tiny, prompts, monkeypatch):
     assert walks(Objective(tiny, drafter, size, Scoring(4.0)), rows) == rounds
 
 
-def half_right(target: Target) -> Drafter:
+@pytest.fixture(scope="module")
+def trained(tiny) -> Drafter:
     """A drafter after 25 steps."""
+    target = tiny
     drafter = Drafter(draft_shape(target, (None, 8)), torch.Generator().manual_seed(0))
     optimizer = torch.optim.AdamW(drafter.parameters(), lr=3e-3)
     texts = greedy(target, [[ord(c)] for c in "abcdefgh"], [60] * 8)
@@ -194,6 +197,33 @@ def half_right(target: Target) -> Drafter:
         (loss / counts.weight).backward()
         optimizer.step()
     return drafter
+
+
+@pytest.mark.parametrize("nodes", [1, 3, 8, 20])
+def test_decoding_by_trees_loses_nothing(tiny, trained, prompts, nodes):
+    size, budgets = 4, [60, 35, 41, 1]
+    plain = greedy(tiny, prompts, budgets, tail=size)
+    decoded = tree_speculative(tiny, trained, prompts, budgets, size, nodes)
+    for budget, want, row in zip(budgets, plain, decoded, strict=True):
+        assert len(row.tokens) >= budget
+        assert row.tokens == want.tokens[: len(row.tokens)]
+        assert sum(row.accepted) == len(row.tokens) - 1
+        assert max(row.accepted, default=1) <= min(size, nodes + 1)
+    assert max(max(row.accepted, default=1) for row in decoded) > 1
+
+
+def test_the_trees_of_an_evaluation(tiny, trained, prompts):
+    """A tree of one node is the chain cut behind its first draft; a larger one accepts more on these prompts."""
+    size = 4
+    rows = []
+    for prompt, row in zip(prompts, greedy(tiny, prompts, BUDGETS, tail=size), strict=True):
+        rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
+    _, fields = evaluate(Objective(tiny, trained, size, Scoring(4.0)), rows, 3, trees=True)
+    taus = [fields[f"ddtree_tau_b{nodes}"] for nodes in (8, 16, 32, 64)]
+    assert all(1 < tau <= size for tau in taus) and taus[-1] > taus[0]
+    one = tree_speculative(tiny, trained, prompts, BUDGETS, size, 1)
+    for row in one:
+        assert all(count <= 2 for count in row.accepted)
 
 
 def test_a_wrong_token_is_seen(tiny, drafter, prompts):

@@ -29,6 +29,7 @@ def nested(run_dir: Path, **changes: Any) -> dict[str, Any]:
         "total_steps": 6,
         "batch_tokens": 1024,
         "eval_every": 0,
+        "eval": {"ddtree": "never"},
         "save_every": 100,
         "threads": 1,
         "device": "cpu",
