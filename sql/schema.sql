@@ -5,7 +5,7 @@
 -- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
 
 create table store (version integer not null);
-insert into store values (2);
+insert into store values (3);
 
 -- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
 create table runs (
@@ -101,13 +101,25 @@ create table events (
   code integer, signal integer, attempt integer, pid bigint, text varchar
 );
 
+-- Rows of an attempt count below its cut_step. Few attempts are cut, mostly none: an anti join with those costs nothing
+-- to run, and half as much to plan as a left join with all.
+create view cuts as select run, attempt, cut_step from attempts where cut_step < 9223372036854775807;
+
 -- The train rows that count: rank 0, and not voided by a later attempt.
--- Joined to the attempts that are cut only, mostly none: 4 ms instead of 11 over a million rows.
 create view steps as
-select r.* from records r left join (select * from attempts where cut_step < 9223372036854775807) a using (run, attempt)
-where r.event = 'train' and coalesce(r.rank, 0) = 0 and coalesce(r.step < a.cut_step, true);
+select r.* from records r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
+where r.event = 'train' and coalesce(r.rank, 0) = 0;
+
+-- `steps` with the columns that lie in columns of their own, and no others: what a panel asks of it is planned in 2 ms
+-- instead of 6, which is most of what panels take until a run has some 100,000 steps.
+create view core as
+select r.run, r.attempt, r.generation, r.line_no, r.step, r."time", r.epoch, r.loss, r.accuracy, r.accept_len,
+  r.ddtree_streak8, r.lr, r.grad_norm, r.grad_clipped, r.noise_std, r.avg_batch_size, r.avg_seq_len, r.padding_eff,
+  r.tokens, r.tok_per_sec
+from logged r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
+where r.event = 'train' and coalesce(r.rank, 0) = 0;
 
 -- The evaluations that count, by the same rule (an evaluation at the step of a resume belongs to what came before it).
 create view evals as
-select r.* from records r left join (select * from attempts where cut_step < 9223372036854775807) a using (run, attempt)
-where r.event = 'eval' and coalesce(r.rank, 0) = 0 and coalesce(r.step < a.cut_step, true);
+select r.* from records r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
+where r.event = 'eval' and coalesce(r.rank, 0) = 0;

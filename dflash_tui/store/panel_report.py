@@ -122,7 +122,7 @@ class Report:
             return found
 
     def _has_steps(self, view: View) -> bool:
-        sql = "select 1 from steps where run = $run limit 1"
+        sql = "select 1 from core where run = $run limit 1"
         return self._once("has_steps", lambda: bool(view.cursor.execute(sql, {"run": self.run_id}).fetchall()))
 
     def _since(self, line_no: int, view: View) -> Rows:

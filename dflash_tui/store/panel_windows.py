@@ -7,17 +7,17 @@ import duckdb
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
 
-_WHOLE = "select count(*), min(step), max(step) from steps where run = $run"
-_BETWEEN = "select count(*), min(step), max(step) from steps where run = $run and step between $first and $last"
+_WHOLE = "select count(*), min(step), max(step) from core where run = $run"
+_BETWEEN = "select count(*), min(step), max(step) from core where run = $run and step between $first and $last"
 _SINCE = """
-select count(*), min(step), max(step) from steps
+select count(*), min(step), max(step) from core
 where run = $run and generation = $generation and line_no >= $line_no"""
 _LAST_LINE = """
-select generation, max(line_no) from steps where run = $run and step between $first and $last
+select generation, max(line_no) from core where run = $run and step between $first and $last
 group by generation order by generation desc limit 1"""
 _NEWEST = """
 select count(*), min(step), max(step) from (
-  select step from steps
+  select step from core
   where run = $run and (step between $first and $last or $first is null)
     and ($generation is null or generation = $generation and line_no >= $line_no)
   order by generation desc, line_no desc limit $n)

@@ -8,7 +8,7 @@
 -- requires: accuracy
 -- cache: buckets
 with recent as (
-  select accuracy as x from steps where run = $run and step between $first and $last and step >= $recent
+  select accuracy as x from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 )
 select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} rows', count(*)))
@@ -16,7 +16,7 @@ from recent;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(accuracy), accuracy, null) as y
-  from steps where run = $run and step between $first and $last and accuracy is not null
+  from core where run = $run and step between $first and $last and accuracy is not null
 )
 select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
 from seen group by bucket order by step;

@@ -9,7 +9,7 @@
 -- cache: buckets
 with recent as (
   select if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l
-  from steps where run = $run and step between $first and $last and step >= $recent
+  from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 3000)
 )
 select concat_ws(' · ', format('size {:.4g} ({:.4g}-{:.4g})', avg(b), min(b), max(b)),
@@ -19,7 +19,7 @@ from recent;
 with seen as (
   select step, step // $width as bucket, avg_batch_size, avg_seq_len,
     if(isfinite(avg_batch_size), avg_batch_size, null) as b, if(isfinite(avg_seq_len), avg_seq_len, null) as l
-  from steps
+  from core
   where run = $run and step between $first and $last and (avg_batch_size is not null or avg_seq_len is not null)
 )
 select min(step) as step, avg(b) as avg_batch_size, min(b) as batch_min, max(b) as batch_max,

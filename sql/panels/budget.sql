@@ -10,7 +10,7 @@
 with seen as not materialized (
   select step, epoch, "time", attempt, generation * 1_000_000_000_000 + line_no as place, tokens,
     avg_batch_size * avg_seq_len as product, tok_per_sec
-  from steps where run = $run and (step between $first and $last or $first is null)
+  from core where run = $run and (step between $first and $last or $first is null)
 ),
 whole as (
   select max(step) as last_step, max(epoch) filter (isfinite(epoch)) as epoch,

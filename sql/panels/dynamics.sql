@@ -13,7 +13,7 @@
 with seen as not materialized (
   select step, loss, accuracy, ddtree_streak8, lr, noise_std, avg_batch_size, avg_seq_len, tokens, tok_per_sec, "time",
     attempt, generation * 1_000_000_000_000 + line_no as place, avg_batch_size * avg_seq_len as product
-  from steps where run = $run and (step between $first and $last or $first is null)
+  from core where run = $run and (step between $first and $last or $first is null)
 ),
 whole as (
   select *, $a_first is null and last_step < 20_000 as is_short, greatest(rows // 5, 1) as fifth,

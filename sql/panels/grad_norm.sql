@@ -11,7 +11,7 @@
 -- cache: buckets
 with recent as (
   select if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
-  from steps where run = $run and step between $first and $last and step >= $recent
+  from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 figures as (
@@ -23,7 +23,7 @@ from figures;
 
 with seen as (
   select step, step // $width as bucket, grad_norm, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as y
-  from steps where run = $run and step between $first and $last and grad_norm is not null
+  from core where run = $run and step between $first and $last and grad_norm is not null
 ),
 bands as (
   select min(step) as step, quantile_cont(y, [0.1, 0.5, 0.9]) as p, min(y) as least, max(y) as most, count(y) as n,

@@ -12,7 +12,7 @@ with recent as (
   select avg_seq_len, accuracy, ddtree_streak8,
     case when not coalesce(isfinite(avg_seq_len), false) then null when avg_seq_len < $length_edges[1] then 'short'
       when avg_seq_len > $length_edges[2] then 'long' else 'mid' end as bucket
-  from steps where run = $run and step between $first and $last and step >= $recent
+  from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 buckets(pos, bucket, limits) as (values

@@ -7,13 +7,13 @@
 -- units: step, -, -, -, rows, rows
 -- requires: lr
 -- cache: buckets
-select format('now {:.4g}', lr) from steps
+select format('now {:.4g}', lr) from core
 where run = $run and step between $first and $last and step >= $recent and isfinite(lr)
 order by generation desc, line_no desc limit 1;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(lr), lr, null) as y
-  from steps where run = $run and step between $first and $last and lr is not null
+  from core where run = $run and step between $first and $last and lr is not null
 )
 select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
 from seen group by bucket order by step;

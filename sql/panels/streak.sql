@@ -10,7 +10,7 @@
 -- requires: ddtree_streak8
 -- cache: buckets
 with recent as (
-  select ddtree_streak8 as x from steps where run = $run and step between $first and $last and step >= $recent
+  select ddtree_streak8 as x from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 )
 select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} rows', count(*)))
@@ -18,7 +18,7 @@ from recent;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(ddtree_streak8), ddtree_streak8, null) as y
-  from steps where run = $run and step between $first and $last and ddtree_streak8 is not null
+  from core where run = $run and step between $first and $last and ddtree_streak8 is not null
 )
 select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
 from seen group by bucket order by step;

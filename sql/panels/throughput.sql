@@ -13,7 +13,7 @@
 -- cache: buckets
 with recent as (
   select if(isfinite(tok_per_sec), tok_per_sec, null) as y
-  from steps where run = $run and step between $first and $last and step >= $recent
+  from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 quartiles as (
@@ -28,7 +28,7 @@ from quartiles left join recent on y between q[1] - reach and q[3] + reach;
 
 with seen as (
   select step, step // $width as bucket, if(isfinite(tok_per_sec), tok_per_sec, null) as y
-  from steps where run = $run and step between $first and $last and tok_per_sec is not null
+  from core where run = $run and step between $first and $last and tok_per_sec is not null
 )
 select min(step) as step, median(y) as p50, min(y) as min, max(y) as max, count(y) as n,
   count(*) - count(y) as nonfinite

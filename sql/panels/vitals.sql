@@ -12,7 +12,7 @@
 with seen as not materialized (
   select step, loss, accuracy, ddtree_streak8, grad_norm, noise_std, avg_seq_len, padding_eff, tok_per_sec,
     generation, line_no
-  from steps where run = $run and (step between $first and $last or $first is null)
+  from core where run = $run and (step between $first and $last or $first is null)
 ),
 whole as (
   select count(*) as rows, max(step) as last_step, count(step) as step_n,

@@ -150,6 +150,14 @@ def test_recent_is_below_the_newest_rows_of_a_window(runs: Runs) -> None:
     assert runs.ask(run, "mine", Window.between(101, 5_000), 60).rows == [[2_001]]
 
 
+def test_core_has_the_rows_of_steps(runs: Runs, troubled_log: Path) -> None:
+    runs.store.ingest("run", troubled_log)
+    columns = ", ".join(f'"{column}"' for column in runs.store.query("select * from core limit 0").columns)
+    [(n,)] = runs.store.query("select count(*) from core").rows()
+    assert n == 6_000
+    assert runs.store.query(f"select {columns} from steps except all select * from core").rows() == []
+
+
 def test_a_window_narrows_a_chart(runs: Runs) -> None:
     run = runs.add([{"step": step, "lr": float(step)} for step in range(1, 1_001)])
     steps = [row[0] for row in runs.ask(run, "lr", Window.between(101, 200), 100).rows]
