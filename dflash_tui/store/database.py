@@ -44,6 +44,7 @@ from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.sources import open_log
 from dflash_tui.store.staging import SCHEMA as STAGING
 from dflash_tui.store.transactions import interruptible, transaction
+from dflash_tui.store.turns import Turns
 from dflash_tui.text import visible
 
 _COPY_TIMEOUT_S = 600.0
@@ -57,7 +58,8 @@ class Database:
         self.on_refresh: Callable[[str | None], None] = lambda run_id: None
         self._options = options or StoreOptions()
         self._ingesting = threading.Lock()
-        self._writing = threading.Lock()
+        self._taking_in = threading.Lock()
+        self._writing = Turns()
         self._opening = threading.Lock()
         self._running: WeakSet[RunningQuery] = WeakSet()
         self._answers = Answers()
@@ -201,11 +203,17 @@ class Database:
 
     def take_in_all(self, run_ids: Sequence[str], progress: Progress = no_progress) -> dict[str, IngestSummary]:
         """As `take_in`, of several runs in the same transactions: what a sweep of a host brought."""
-        with self._writing, self._told():
+
+        def go_on(told: IngestProgress) -> None:
+            # Between two commits: a launch does not wait for the end of a large log.
+            self._writing.let_pass()
+            progress(told)
+
+        with self._taking_in, self._writing, self._told():
             for run_id in run_ids:
                 if not self._intake.remembers(run_id):
                     self._need(self._write_db, run_id)
-            return self._intake.take_in(run_ids, progress)
+            return self._intake.take_in(run_ids, go_on)
 
     def stale_runs(self) -> list[str]:
         """The runs whose mirror holds more than the tables, or less; a half last line is more as well."""
@@ -236,7 +244,7 @@ class Database:
         self.on_refresh(run_id)
 
     def close(self) -> None:
-        with self._writing, self._opening:
+        with self._taking_in, self._writing, self._opening:
             self._is_closed = True
             self._write_db.close()
             self._db.close()
