@@ -5,8 +5,10 @@ at any moment leaves one of the two.
 """
 
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -17,6 +19,7 @@ from dflash_tui.store import files
 from dflash_tui.store.base import IngestProgress, Progress, StoreOptions, no_progress
 from dflash_tui.store.database import Database
 from dflash_tui.store.guard import query_error
+from dflash_tui.store.interrupts import apart
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
 from dflash_tui.store.opening import Notice, open_for_writing
@@ -28,20 +31,36 @@ _ORDER = " order by run, generation, line_no"
 def compact(notice: Notice, options: StoreOptions) -> tuple[int, int]:
     """Write the database without its holes, each run's rows together. Returns its bytes before and after.
 
-    StoreBusyError when somebody owns the store; DflashError when there is no room for a second one.
+    StoreBusyError when somebody owns the store; DflashError when there is no room for a second one. Ctrl-C leaves the
+    old one.
     """
+    tell, is_over = _until_over(no_progress)
+    with duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "errors_as_json": "true"}) as db:
+
+        def stop() -> None:
+            is_over.set()
+            db.interrupt()
+
+        return apart(partial(_compact, db, partial(open_for_writing, notice, options, tell)), stop)
+
+
+def _compact(db: duckdb.DuckDBPyConnection, open_old: Callable[[], Database]) -> tuple[int, int]:
     place = paths.database_file()
     with StoreLock.held():
         if not place.exists() and not mirrored_runs():
             raise UsageError("there is no store yet: `dflash-tui demo`, `launch` or `ingest` makes one")
         # Whatever a crash left is put right first, and the log goes into the file.
-        open_for_writing(notice, options).close()
+        open_old().close()
         if files.log_files(place):
             raise DflashError(f"{place}: its log cannot be written into it; make room there and try again")
         before = place.stat().st_size
         _need_room(before)
         with _fresh_file() as fresh:
-            _copy(place, fresh)
+            try:
+                _copy(db, place, fresh)
+            finally:
+                for name in ("fresh", "old"):
+                    db.execute(f"detach database if exists {name}")
             files.put_in_place(fresh)
         return before, place.stat().st_size
 
@@ -50,7 +69,29 @@ def rebuild(options: StoreOptions, progress: Progress = no_progress) -> tuple[in
     """Make the database from the mirrors alone. Returns the number of runs and of rows.
 
     StoreBusyError when somebody owns the store; DflashError, and the old database stays, when a mirror cannot be read.
+    Ctrl-C leaves the old one.
     """
+    tell, is_over = _until_over(progress)
+    return apart(partial(_rebuild, options, tell), is_over.set)
+
+
+class _Interrupted(Exception):
+    """The new database is no longer wanted."""
+
+
+def _until_over(progress: Progress) -> tuple[Progress, threading.Event]:
+    """`progress`, which ends what it is told of once the event is set."""
+    is_over = threading.Event()
+
+    def tell(told: IngestProgress) -> None:
+        if is_over.is_set():
+            raise _Interrupted
+        progress(told)
+
+    return tell, is_over
+
+
+def _rebuild(options: StoreOptions, progress: Progress) -> tuple[int, int]:
     with StoreLock.held(), _fresh_file() as fresh:
         sizes = {run_id: _mirror_bytes(Mirror(run_id)) for run_id in mirrored_runs()}
         num_rows = bytes_done = 0
@@ -94,28 +135,25 @@ def _need_room(num_bytes: int) -> None:
         )
 
 
-def _copy(old: Path, fresh: Path) -> None:
-    """All of `old` into `fresh`, and counted. Through a database of its own: the store's may read no other file."""
-    with duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "errors_as_json": "true"}) as db:
-        db.execute(f"set temp_directory = {_quoted(str(files.spill_folder(fresh)))}")
-        db.execute(f"attach {_quoted(str(old))} as old (read_only)")
-        db.execute(f"attach {_quoted(str(fresh))} as fresh")
-        db.execute("copy from database old to fresh (schema)")
-        for table in _tables(db):
-            columns = db.execute(
-                "select column_name from duckdb_columns() where database_name = 'old' and table_name = $1", [table]
-            ).fetchall()
-            # Runs that were followed side by side lie mixed: a panel of one would read through all of them.
-            is_of_lines = {("run",), ("line_no",)} <= {*columns}
-            order = _ORDER if is_of_lines else ""
-            db.execute(f"insert into fresh.{table} select * from old.{table}{order}")  # noqa: S608 - names of our own
-            [(there,)] = db.execute(f"select count(*) from old.{table}").fetchall()  # noqa: S608
-            [(here,)] = db.execute(f"select count(*) from fresh.{table}").fetchall()  # noqa: S608
-            if here != there:
-                raise DflashError(f"{fresh}: has {here:,} of {there:,} rows of {table}; the old database stays")
-        db.execute("checkpoint fresh")
-        db.execute("detach fresh")
-        db.execute("detach old")
+def _copy(db: duckdb.DuckDBPyConnection, old: Path, fresh: Path) -> None:
+    """All of `old` into `fresh`, and counted. Through `db`, another database: the store's may read no other file."""
+    db.execute(f"set temp_directory = {_quoted(str(files.spill_folder(fresh)))}")
+    db.execute(f"attach {_quoted(str(old))} as old (read_only)")
+    db.execute(f"attach {_quoted(str(fresh))} as fresh")
+    db.execute("copy from database old to fresh (schema)")
+    for table in _tables(db):
+        columns = db.execute(
+            "select column_name from duckdb_columns() where database_name = 'old' and table_name = $1", [table]
+        ).fetchall()
+        # Runs that were followed side by side lie mixed: a panel of one would read through all of them.
+        is_of_lines = {("run",), ("line_no",)} <= {*columns}
+        order = _ORDER if is_of_lines else ""
+        db.execute(f"insert into fresh.{table} select * from old.{table}{order}")  # noqa: S608 - names of our own
+        [(there,)] = db.execute(f"select count(*) from old.{table}").fetchall()  # noqa: S608
+        [(here,)] = db.execute(f"select count(*) from fresh.{table}").fetchall()  # noqa: S608
+        if here != there:
+            raise DflashError(f"{fresh}: has {here:,} of {there:,} rows of {table}; the old database stays")
+    db.execute("checkpoint fresh")
 
 
 def _tables(db: duckdb.DuckDBPyConnection) -> list[str]:

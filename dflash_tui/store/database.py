@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -34,6 +35,7 @@ from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.held import copy_log
 from dflash_tui.store.intake import Intake
+from dflash_tui.store.interrupts import apart
 from dflash_tui.store.keys import Names
 from dflash_tui.store.logged import read_logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
@@ -177,7 +179,16 @@ class Database:
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
     ) -> IngestSummary:
-        tell = progress or no_progress
+        is_over = threading.Event()
+
+        def tell(told: IngestProgress) -> None:
+            if is_over.is_set():
+                raise DflashError("the ingest was broken off; what was committed stays, and the next one goes on")
+            (progress or no_progress)(told)
+
+        return apart(partial(self._ingest, run_id, file, shape, tell), is_over.set)
+
+    def _ingest(self, run_id: str, file: Path, shape: str | None, tell: Progress) -> IngestSummary:
         # One at a time: two who copy one log would both find the mirror's end where the other is about to write.
         with self._ingesting:
             with self._reading() as db:
@@ -186,12 +197,12 @@ class Database:
                 raise UsageError(
                     f"{run_id} is a run of host {known[0].host}: its log is collected from there; choose another --run"
                 )
-            tell(IngestProgress(0, 0, 0))
             mirror = Mirror(run_id)
             record = (mirror.read_record() if known else None) or RunRecord(run_id, run_id, "ingested")
             # A file that cannot be read leaves no run behind.
             is_empty = mirror.generation(TRAIN_LOG) == 1 and not mirror.size(TRAIN_LOG)
-            with open_log(file, shape, None if is_empty else record.shape) as log:
+            go_on = partial(tell, IngestProgress(0, 0, 0))
+            with open_log(file, shape, None if is_empty else record.shape, go_on) as log:
                 if not known or log.shape != record.shape:
                     self.register_run(replace(record, shape=log.shape))
                 copied = copy_log(log, mirror)

@@ -1,12 +1,16 @@
-"""Ctrl-C while DuckDB works in the main thread, where Python hears of it only when DuckDB returns, minutes later."""
+"""Ctrl-C while DuckDB works in the main thread, where Python hears of it only when DuckDB returns, minutes later; and
+work that no Ctrl-C may hit in the middle."""
 
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import TypeVar
 
 _AGAIN_S = 0.1
+T = TypeVar("T")
 
 
 @contextmanager
@@ -45,3 +49,48 @@ def ctrl_c_cancels(cancel: Callable[[], None]) -> Iterator[None]:
         os.close(into)
         watcher.join()
         os.close(out)
+
+
+def apart(work: Callable[[], T], stop: Callable[[], None]) -> T:
+    """What `work` gives. In the main thread it is done by another one: a Ctrl-C calls `stop`, which makes it end soon,
+    and is raised when it has ended, however often it was pressed."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as e:  # noqa: BLE001 - raised below, by whoever waits for it
+            future.set_exception(e)
+
+    thread = threading.Thread(target=run, name="apart")
+    is_interrupted = False
+    try:
+        start(thread)
+    except KeyboardInterrupt:
+        if thread.ident is None:
+            raise
+        is_interrupted = True
+    while not future.done():
+        try:
+            if is_interrupted:
+                # Again and again: one that comes between two steps of the engine is lost.
+                stop()
+            future.exception(_AGAIN_S if is_interrupted else None)
+        except TimeoutError:
+            pass
+        except KeyboardInterrupt:
+            is_interrupted = True
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return future.result()
+
+
+def start(thread: threading.Thread) -> None:
+    """Start it so that a Ctrl-C comes before or after: `thread.ident` tells. None is ever delivered to the thread."""
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -1,7 +1,6 @@
 """A command that owns the store while it works: others are answered from a thread of its own."""
 
 import asyncio
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,7 +8,10 @@ from typing import Any
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
+from dflash_tui.store.interrupts import start
 from dflash_tui.store.owner import Owner
+
+_LOOK_S = 0.5
 
 
 @contextmanager
@@ -42,12 +44,7 @@ class _Serving:
 
     def begin(self) -> None:
         """Returns when others are answered, or `failed` is set."""
-        try:
-            # A Ctrl-C inside `start` would leave a thread that nobody knows of.
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            self._thread.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        start(self._thread)
         self._is_serving.wait()
 
     def end(self) -> None:
@@ -56,10 +53,17 @@ class _Serving:
             self._loop.close()
             self._owner.give_up()
             return
-        # A loop that is closed has ended by itself.
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._cancel)
-        self._thread.join()
+        is_interrupted = False
+        while self._thread.is_alive():
+            try:
+                # A loop that is closed has ended by itself.
+                with suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._cancel)
+                self._thread.join()
+            except KeyboardInterrupt:
+                is_interrupted = True
+        if is_interrupted:
+            raise KeyboardInterrupt
 
     def _cancel(self) -> None:
         self._stop.set()
@@ -83,4 +87,8 @@ class _Serving:
         self._tasks.extend(filter(None, [asyncio.current_task()]))
         async with self._owner:
             self._is_serving.set()
-            await self._stop.wait()
+            # A second Ctrl-C may have hit whoever was about to stop us.
+            while not self._stop.is_set() and threading.main_thread().is_alive():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._stop.wait()

@@ -7,7 +7,7 @@ sees plain lines. Which bytes of a mirror came from which file is kept beside it
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,15 +90,19 @@ class Log:
 
 
 @contextmanager
-def open_log(file: Path, asked: str | None = None, held: str | None = None) -> Iterator[Log]:
-    """`file`, read as the shape that was `asked` for, else as the one that its run holds, else as it looks.
+def open_log(
+    file: Path, asked: str | None = None, held: str | None = None, go_on: Callable[[], None] = lambda: None
+) -> Iterator[Log]:
+    """`file`, read as the shape that was `asked` for, else as the one that its run holds, else as it looks. `go_on` is
+    called now and then; what it raises ends the reading.
 
     UsageError when it cannot be read, or as another shape than its run holds.
     """
     try:
         with file.open("rb") as raw:
             notes: list[str] = []
-            lines = _unpacked(file, raw, notes) if raw.read(2) == _GZIP else raw
+            go_on()
+            lines = _unpacked(file, raw, notes, go_on) if raw.read(2) == _GZIP else raw
             lines.seek(0)
             head = lines.read(_HEAD_BYTES)
             for sign, reason in _FOREIGN.items():
@@ -123,11 +127,11 @@ def _shape(file: Path, head: bytes, asked: str | None, held: str | None) -> str:
     return shape
 
 
-def _unpacked(file: Path, packed: IO[bytes], notes: list[str]) -> IO[bytes]:
+def _unpacked(file: Path, packed: IO[bytes], notes: list[str], go_on: Callable[[], None]) -> IO[bytes]:
     """The content of a gzip file. What stands before a cut or a damage is taken; too much of it is refused."""
     unpacked = TemporaryFile(dir=paths.private_dir(paths.mirrors_dir()))  # noqa: SIM115 - handed on
     try:
-        is_whole = _unpack(packed, unpacked)
+        is_whole = _unpack(packed, unpacked, go_on)
     except _UnlikelyError:
         unpacked.close()
         raise UsageError(
@@ -146,12 +150,13 @@ class _UnlikelyError(Exception):
     """No log shrinks so much."""
 
 
-def _unpack(packed: IO[bytes], sink: IO[bytes]) -> bool:
+def _unpack(packed: IO[bytes], sink: IO[bytes], go_on: Callable[[], None]) -> bool:
     """Unpack a block at a time; whether the end is there. Several packed files may be joined."""
     packed.seek(0)
     stream = zlib.decompressobj(31)
     is_whole = False
     while block := packed.read(_PACKED_BYTES):
+        go_on()
         while block:
             before = stream.copy()
             try:
