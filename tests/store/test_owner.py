@@ -14,7 +14,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.errors import QueryError, StoreBusyError, TimedOutError, UsageError
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import exchange, frames, owner
+from dflash_tui.store import conversation, exchange, frames
 from dflash_tui.store.access import reader, writer
 from dflash_tui.store.base import IngestProgress, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
@@ -223,7 +223,7 @@ def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_working_owner_is_not_taken_for_a_silent_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owner, "ALIVE_EVERY_S", 0.1)
+    monkeypatch.setattr(conversation, "ALIVE_EVERY_S", 0.1)
     monkeypatch.setattr(exchange, "SILENT_S", 0.6)
     with writer(), pytest.raises(TimedOutError), StoreClient().query(ENDLESS, timeout_s=1.5) as answer:
         answer.rows()
