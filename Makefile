@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One more than there are cores: tests of hosts and of kills wait a good part of their time.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test bench clean
@@ -16,7 +18,7 @@ test: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 bench: $(VENV)/.test
 	$(BIN)/python -m tests.bench
