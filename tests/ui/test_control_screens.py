@@ -13,7 +13,7 @@ from .cockpit import cockpit, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_run
 
 RUN = make_run("v5-hard")
-RECIPE = 'target = "tiny"\nlr = 0.0006\ntotal_steps = 600\n'
+RECIPE = 'target = "tiny"\nlr = 0.0006\nblock_size = 8\n'
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ async def test_a_run_is_launched_by_keys_alone(recipe_file: Path) -> None:
     async with cockpit([RUN]) as (pilot, seat):
         await pilot.press("n")
         await fill_in_file(pilot)
-        await sees(pilot, "total_steps = 600", 'target = "tiny"')
+        await sees(pilot, "block_size = 8", 'target = "tiny"')
         await pilot.press("tab", "tab")
         await types(pilot, "first-try")
         await pilot.press("tab")
