@@ -46,18 +46,26 @@ def greedy(target: Target, prompts: Sequence[list[int]], budgets: Sequence[int],
     return rows.decoded
 
 
+def begin(
+    target: Target, drafter: Drafter, prompts: Sequence[list[int]], budgets: Sequence[int], block_size: int
+) -> "tuple[Rows, DraftCache, Tensor, Tensor]":
+    """The prompts as target and drafter have seen them, the first token behind each, and where that stands.
+
+    The target has not seen that token yet: it opens the next block.
+    """
+    rows = Rows(target, prompts, budgets)
+    drafts = DraftCache(target, drafter, block_size)
+    hidden, taps = target.run(rows.prompts, rows.zeros(), rows.cache, tap=True)
+    drafts.take(taps, rows.zeros())
+    return rows, drafts, target.head(last_states(hidden, rows.lengths - 1)).argmax(-1), rows.lengths
+
+
 @torch.no_grad()
 def speculative(
     target: Target, drafter: Drafter, prompts: Sequence[list[int]], budgets: Sequence[int], block_size: int
 ) -> list[Decoded]:
     """The same continuation, a block at a time. The last block is not cut at the budget."""
-    rows = Rows(target, prompts, budgets)
-    drafts = DraftCache(target, drafter, block_size)
-    hidden, taps = target.run(rows.prompts, rows.zeros(), rows.cache, tap=True)
-    drafts.take(taps, rows.zeros())
-    # The last token written. The target has not seen it yet: it opens the next block, at `starts`.
-    token = target.head(last_states(hidden, rows.lengths - 1)).argmax(-1)
-    starts = rows.lengths
+    rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
         if kept := rows.shrink():

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trainer.ddtree import Tree, build
-from trainer.decode import Decoded, DraftCache, Rows, last_states
+from trainer.decode import Decoded, Rows, begin
 from trainer.model import Drafter
 from trainer.target import Target
 
@@ -28,12 +28,7 @@ def tree_speculative(
 
     `accepted` counts a round's tokens, the bonus included: 1 to block_size.
     """
-    rows = Rows(target, prompts, budgets)
-    drafts = DraftCache(target, drafter, block_size)
-    hidden, taps = target.run(rows.prompts, rows.zeros(), rows.cache, tap=True)
-    drafts.take(taps, rows.zeros())
-    token = target.head(last_states(hidden, rows.lengths - 1)).argmax(-1)
-    starts = rows.lengths
+    rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
         if kept := rows.shrink():

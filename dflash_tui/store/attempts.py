@@ -83,9 +83,8 @@ def _is_later(epoch: float | None, before: float | None) -> bool:
     return epoch is not None and before is not None and epoch > before
 
 
-def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attempt], end_line: int) -> None:
-    """Remember `found`, the newest attempts of a run, and move the rows of the later ones, up to the line `end_line`,
-    over to them."""
+def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attempt]) -> None:
+    """Remember `found`, the newest attempts of a run, and move the rows of the later ones over to them."""
     first, *later = found
     cut = NEVER_CUT
     for attempt in reversed(found):
@@ -106,7 +105,7 @@ def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attem
             "update logged r set attempt = a.attempt from (select unnest($3::bigint[]) as first_line,"
             " unnest($4::bigint[]) as end_line, unnest($5::int[]) as attempt) a"
             " where r.run = $1 and r.generation = $2 and r.line_no >= a.first_line and r.line_no < a.end_line",
-            [run_id, first.generation, bounds, [*bounds[1:], end_line], [attempt.attempt for attempt in later]],
+            [run_id, first.generation, bounds, [*bounds[1:], NEVER_CUT], [attempt.attempt for attempt in later]],
         )
 
 

@@ -129,7 +129,8 @@ class Intake:
             with closing(self._batches(sources)) as batches:
                 for group in _groups(batches):
                     with transaction(self._db):
-                        self._take(group, sources, tallies)
+                        for batch in group:
+                            self._take(batch, sources, tallies)
                         self._save(_runs_of(group, sources))
                     drop(self._db, [batch.staged for batch in group if batch.staged])
                     meter.advance(group)
@@ -208,22 +209,18 @@ class Intake:
         finally:
             cursor.close()
 
-    def _take(self, group: list[Batch], sources: list[_Source], tallies: dict[str, _Tally]) -> None:
-        changes: list[tuple[str, list[Attempt], int]] = []
-        for batch in group:
-            places = []
-            for number, found in batch.sources.items():
-                run = self._turn(sources[number])
-                places.append(Place(number, run.run_id, run.generation, run.attempt.attempt))
-                tallies[run.run_id].add(found)
-                run.byte_offset, run.line_no = batch.ends[number]
-                if attempts := self._follow(run, batch, number, found):
-                    changes.append((run.run_id, attempts, run.line_no))
-                self._write_rejects(run, found.rejects)
-            if batch.staged:
-                copy_rows(self._db, self._logged, batch.staged, places)
-        for run_id, attempts, end_line in changes:
-            write_attempts(self._db, run_id, attempts, end_line)
+    def _take(self, batch: Batch, sources: list[_Source], tallies: dict[str, _Tally]) -> None:
+        runs = {number: self._turn(sources[number]) for number in batch.sources}
+        if batch.staged:
+            # All as of the attempt before them: where a later one begins among them is found next.
+            places = [Place(n, run.run_id, run.generation, run.attempt.attempt) for n, run in runs.items()]
+            copy_rows(self._db, self._logged, batch.staged, places)
+        for number, found in batch.sources.items():
+            run = runs[number]
+            tallies[run.run_id].add(found)
+            self._follow(run, batch, number, found)
+            self._write_rejects(run, found.rejects)
+            run.byte_offset, run.line_no = batch.ends[number]
 
     def _turn(self, source: _Source) -> _Standing:
         """The run of `source`, standing at its generation."""
@@ -235,8 +232,8 @@ class Intake:
             replace_events(self._db, run.run_id, Mirror(run.run_id).events())
         return run
 
-    def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> list[Attempt]:
-        """Remember keys, steps and attempts. The attempts that these rows make of the newest, if they change any."""
+    def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> None:
+        """Keys, steps and attempts, as far as these rows change them."""
         rows = found.staged
         if rows and (fresh := rows.keys - run.keys):
             self._db.execute("insert into keys select $1, unnest($2)", [run.run_id, sorted(fresh)])
@@ -249,15 +246,14 @@ class Intake:
             elif not run.attempt.has_begun:
                 # All that the rules ask of rows that only rise.
                 train = [(0, rows.first_step, None)]
-        attempts: list[Attempt] = []
         if found.starts or train or not run.attempt.has_begun:
             attempts = follow(run.attempt, run.generation, run.before, train, found.starts)
+            write_attempts(self._db, run.run_id, attempts)
             run.attempt = attempts[-1]
         if rows and rows.last_step is not None:
             run.before = Before(rows.last_step, rows.last_epoch)
         for start in found.starts:
             run.total_steps = start.total_steps or run.total_steps
-        return attempts
 
     def _write_rejects(self, run: _Standing, rejects: list[RejectedLine]) -> None:
         if not rejects:

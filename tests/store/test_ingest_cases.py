@@ -5,34 +5,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import rows
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
-from .conftest import Rows, grow, rows_of
+from .conftest import Rows, expected, grow, rows_of
 
 Ask = Callable[..., Rows]
-
-
-@pytest.fixture(autouse=True, params=[1, 256])
-def few_lines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every case both ways: by DuckDB what it reads exactly, or all in Python as for the few lines of a poll."""
-    monkeypatch.setattr(rows, "FEW_LINES", request.param)
-
-
-@pytest.fixture
-def cases(data: Path) -> Path:
-    return data / "cases"
-
-
-def expected(cases: Path, name: str) -> Any:
-    return json.loads((cases / f"{name}.expected.json").read_text())
+pytestmark = pytest.mark.usefixtures("few_lines")
 
 
 def test_case01_nan_tokens_are_kept_and_counted(database: Database, ask: Ask, cases: Path) -> None:

@@ -8,28 +8,13 @@ from typing import Any
 
 import pytest
 
-from dflash_tui.store import rows
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import Mirror
 
-from .conftest import Rows
+from .conftest import Rows, expected
 
 Ask = Callable[..., Rows]
-
-
-@pytest.fixture(autouse=True, params=[1, 256])
-def few_lines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every case both ways: by DuckDB what it reads exactly, or all in Python as for the few lines of a poll."""
-    monkeypatch.setattr(rows, "FEW_LINES", request.param)
-
-
-@pytest.fixture
-def cases(data: Path) -> Path:
-    return data / "cases"
-
-
-def expected(cases: Path, name: str) -> Any:
-    return json.loads((cases / f"{name}.expected.json").read_text())
+pytestmark = pytest.mark.usefixtures("few_lines")
 
 
 def check_figures(ask: Ask, column: str, right: dict[str, Any]) -> None:
