@@ -7,7 +7,7 @@ not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a 
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ import duckdb
 
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
-from dflash_tui.store import ledger, schema
+from dflash_tui.store import files, ledger, schema
 from dflash_tui.store.base import (
     Answer,
     IngestProgress,
@@ -75,7 +75,8 @@ class Database:
             if not read_only:
                 self._db.execute(f"attach ':memory:' as {STAGING}")
             logged = read_logged(self._db)
-            self._intake = Intake(self._write_db, Names(logged.kinds, self._options.aliases), logged)
+            names = Names(logged.kinds, self._options.aliases)
+            self._intake = Intake(self._write_db, names, logged, files.spill_folder(path))
             self._intake.on_forgotten = self._answers.forget
         except BaseException:
             self._db.close()
@@ -259,6 +260,8 @@ class Database:
             self._is_closed = True
             self._write_db.close()
             self._db.close()
+            with suppress(OSError):
+                files.spill_folder(self.path).rmdir()
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ form cannot tell, whether each number is one, is counted when DuckDB has parsed 
 """
 
 import json
+from collections import Counter
 from typing import Any, NamedTuple
 
 from dflash_tui.store.keys import Names
@@ -14,6 +15,8 @@ from dflash_tui.store.lines import MAX_DEPTH
 # Digits, and what else stands in a number. Letters that also stand in words do no harm: forms only differ less.
 _NUMERIC = b"0123456789.-+eE"
 _MAX_FORMS = 4096
+# Small enough to stay in a core's cache while it is looked at.
+_BLOCK_BYTES = 1 << 17
 _PLAIN_KINDS: dict[str, tuple[type, ...]] = {
     "DOUBLE": (int, float),
     "BIGINT": (int, float),
@@ -41,24 +44,66 @@ class Forms:
         self._names = names
         self._known: dict[bytes, Form | None] = {}
 
-    def of(self, data: bytes, num_lines: int) -> Form | list[Form | None]:
-        """The form of all these lines where they have the same and it is a plain one; else the form of each, None for
-        one that must be read by itself."""
-        shadow = data.translate(None, _NUMERIC)
-        first = shadow.partition(b"\n")[0]
-        if shadow == (first + b"\n") * (num_lines - 1) + first:
-            form = self._form(first, data.partition(b"\n")[0])
-            return form or [None] * num_lines
-        return [self._form(*pair) for pair in zip(shadow.split(b"\n"), data.split(b"\n"), strict=True)]
+    def of(self, data: bytes, num_lines: int) -> Counter[Form] | list[Form | None]:
+        """How many of these lines have which form, where all have plain ones of one kind of row; else the form of
+        each, None for one that must be read by itself."""
+        shadows = _count(data)
+        known = self._known
+        if not shadows.keys() <= known.keys():
+            known = self._learn(data)
+        met: Counter[Form] = Counter()
+        for shadow, times in shadows.items():
+            if form := known[shadow]:
+                met[form] += times
+        if met.total() == num_lines and len({form.event for form in met}) == 1:
+            return met
+        return [known[shadow] for shadow in _shadow(data).split(b"\n")]
 
-    def _form(self, shadow: bytes, line: bytes) -> Form | None:
-        try:
-            return self._known[shadow]
-        except KeyError:
-            if len(self._known) >= _MAX_FORMS:
-                self._known.clear()
-            form = self._known[shadow] = _look_at(line, self._names)
-            return form
+    def _learn(self, data: bytes) -> dict[bytes, Form | None]:
+        """The forms that are known, those of `data` among them."""
+        if len(self._known) >= _MAX_FORMS:
+            # Another thread may still read the full one.
+            self._known = {}
+        known = self._known
+        for shadow, line in zip(_shadow(data).split(b"\n"), data.split(b"\n"), strict=True):
+            if shadow not in known:
+                known[shadow] = _look_at(line, self._names)
+        return known
+
+
+def _shadow(data: bytes) -> bytes:
+    """`data` without the characters of its numbers."""
+    return data.translate(None, _NUMERIC)
+
+
+def _count(data: bytes) -> Counter[bytes]:
+    """How many lines have which shadow."""
+    met: Counter[bytes] = Counter()
+    rest = b""
+    for at in range(0, len(data), _BLOCK_BYTES):
+        block = rest + _shadow(data[at : at + _BLOCK_BYTES])
+        end = block.rfind(b"\n") + 1
+        _count_lines(block[:end], met)
+        rest = block[end:]
+    met[rest] += 1
+    return met
+
+
+def _count_lines(lines: bytes, met: Counter[bytes]) -> None:
+    # Lines that are alike stand behind one another mostly, and need one comparison: to split them takes as long as all
+    # else that is done with their forms.
+    at = 0
+    while at < len(lines):
+        width = lines.index(b"\n", at) + 1 - at
+        first = lines[at : at + width]
+        ends = lines[at + width - 1 :: width]
+        num = len(ends) - len(ends.lstrip(b"\n"))
+        if lines[at : at + num * width] != first * num:
+            # As long, but not alike: so may be all that follow.
+            met.update(lines[at:-1].split(b"\n"))
+            return
+        met[first[:-1]] += num
+        at += num * width
 
 
 def _look_at(line: bytes, names: Names) -> Form | None:

@@ -25,6 +25,7 @@ LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
     "errors_as_json": "true",
+    "enable_external_file_cache": "false",
     "memory_limit": "2GB",
     "lock_configuration": "true",
 }

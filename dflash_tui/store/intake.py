@@ -3,16 +3,16 @@
 The only place that writes `logged`. Its caller makes sure that there is one at a time.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+from dflash_tui.store.ahead import work_ahead
 from dflash_tui.store.attempts import Attempt, Before, follow, load_newest, next_generation, write_attempts
 from dflash_tui.store.base import IngestProgress, IngestSummary, Progress, RejectedLine
 from dflash_tui.store.keys import Names
@@ -30,6 +30,8 @@ from dflash_tui.store.transactions import transaction
 _COMMIT_LINES = 8 * SLICE_LINES
 # Parsing is most of the work and DuckDB does a slice in one thread: two slices at a time fill two cores.
 _READERS = 2
+# Two groups of what is committed together: one is read while the other is written.
+_AHEAD = 16
 _SHOWN = 5
 
 
@@ -109,10 +111,10 @@ class Intake:
     Nobody else writes these tables, so where a run stands is read from them once and then remembered.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names, logged: Logged) -> None:
+    def __init__(self, db: duckdb.DuckDBPyConnection, names: Names, logged: Logged, folder: Path) -> None:
         self._db = db
         self._logged = logged
-        self._reader = RowReader(names, logged)
+        self._reader = RowReader(names, logged, folder)
         self._standings: dict[str, _Standing] = {}
         self.on_forgotten: Callable[[str], None] = lambda run_id: None
         """Told of a run whose rows were taken out to be read anew, once that is committed."""
@@ -191,16 +193,10 @@ class Intake:
         if second is None:
             yield from self._reader.read(self._db, first) if first else ()
             return
-        with ThreadPoolExecutor(_READERS, "intake") as readers:
-            ahead = deque(readers.submit(self._read, slices) for slices in (first, second))
-            try:
-                while ahead:
-                    found = ahead.popleft().result()
-                    if (more := next(waiting, None)) is not None:
-                        ahead.append(readers.submit(self._read, more))
-                    yield from found
-            finally:
-                readers.shutdown(cancel_futures=True)
+        items = chain((first, second), waiting)
+        with closing(work_ahead(items, self._read, num_threads=_READERS, num_ahead=_AHEAD)) as ahead:
+            for found in ahead:
+                yield from found
 
     def _read(self, slices: list[SourceSlice]) -> list[Batch]:
         cursor = self._db.cursor()

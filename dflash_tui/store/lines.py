@@ -78,7 +78,7 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
                 if num_lines > limit:
                     cut, num_lines = _end_of_line(block, limit, num_lines), limit
                     # What is read beyond the cut is read again.
-                    num_bytes = min(SLICE_BYTES, cut + cut // 16)
+                    num_bytes = min(SLICE_BYTES, cut + cut // 64)
                 found = Slice(byte_offset, byte_offset + cut + 1, line_no, num_lines, block[:cut])
             elif is_closed:
                 found = Slice(byte_offset, byte_offset + len(block), line_no, 1, block)
@@ -110,8 +110,10 @@ def _max_lines(mean_bytes: int) -> int:
 
 def _end_of_line(block: bytes, number: int, num_lines: int) -> int:
     """Where a line of a block of so many ends: guessed from their mean length, and corrected."""
+    end = block.rfind(b"\n")
     cut = block.rfind(b"\n", 0, len(block) * number // num_lines)
-    missing = number - block.count(b"\n", 0, cut + 1)
+    # Counting what stands behind it is less work: most of the block is before it.
+    missing = number - num_lines + block.count(b"\n", cut + 1, end + 1)
     for _ in range(abs(missing)):
         cut = block.find(b"\n", cut + 1) if missing > 0 else block.rfind(b"\n", 0, cut)
     return cut

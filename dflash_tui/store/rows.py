@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
@@ -72,8 +73,9 @@ class Batch(NamedTuple):
 class RowReader:
     """Reads slices into staging tables. Safe from several threads, each with a cursor of its own."""
 
-    def __init__(self, names: Names, logged: Logged) -> None:
+    def __init__(self, names: Names, logged: Logged, folder: Path) -> None:
         self._names = names
+        self._folder = folder
         self._kinds = logged.kinds
         self._forms = Forms(names)
 
@@ -96,7 +98,7 @@ class RowReader:
         ends = {one.source: (one.part.end_offset, one.part.line_no + one.part.num_lines) for one in slices}
         if not pieces.texts:
             yield Batch(None, found, ends, num_lines)
-        elif done := staging.stage(db, self._kinds, pieces):
+        elif done := staging.stage(db, self._folder, self._kinds, pieces):
             staged, counts = done
             for source, counted in counts.items():
                 found[source].staged = counted
@@ -113,11 +115,11 @@ class RowReader:
         """Put the lines of a slice among the pieces, as they are or read."""
         part = one.part
         if one.read_line is not parse or is_exact:
-            forms: Form | list[Form | None] = [None] * part.num_lines
+            forms: Counter[Form] | list[Form | None] = [None] * part.num_lines
         else:
             forms = self._forms.of(part.data, part.num_lines)
-        if isinstance(forms, Form):
-            _add_plain(pieces, one.source, part.line_no, part.data, Counter({forms: part.num_lines}))
+        if isinstance(forms, Counter):
+            _add_plain(pieces, one.source, part.line_no, part.data, forms)
             return
         lines = part.raw_lines()
         offsets = list(accumulate((len(line) + 1 for line in lines), initial=part.byte_offset))
@@ -146,7 +148,7 @@ class RowReader:
             if cells["event"] == "start":
                 rows.starts.append(_start(line_no, cells))
             text = as_json({f"={key}": value for key, value in cells.items()})
-            pieces.add(one.source, line_no, 1, text, None, is_raw=False)
+            pieces.add(one.source, line_no, 1, text.encode(), None, is_raw=False)
             pieces.columns.update(cells)
             pieces.cells.update(key for key in cells if key != "extra")
             pieces.cells["extra"] += len(cells.get("extra", ()))
@@ -155,7 +157,7 @@ class RowReader:
 def _add_plain(pieces: Pieces, source: int, line_no: int, data: bytes, met: Counter[Form]) -> None:
     """Lines of these forms, which differ in what they hold, not in what kind of row they are."""
     event = next(iter(met)).event
-    pieces.add(source, line_no, met.total(), data.decode(), event, is_raw=True)
+    pieces.add(source, line_no, met.total(), data, event, is_raw=True)
     for form, num_lines in met.items():
         pieces.keys.update(form.columns)
         pieces.has_unknown |= form.num_unknown > 0

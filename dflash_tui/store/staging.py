@@ -1,5 +1,7 @@
 """Lines -> a staging table: parsed by DuckDB, counted, and only then ready to be copied into `logged`.
 
+DuckDB reads the lines from a file that is there for as long as that takes, in the one folder that a locked-down
+database may read, its own for what does not fit in memory: given as a text, to be split, they cost half as much again.
 The staging tables lie in a database in memory, so that several threads may fill them while the writer's transaction is
 elsewhere. A count that is not what the forms of the lines promise (a number that is none, a step that is no whole
 number) means that the lines are taken again, by halves, until the few that are odd are read one by one.
@@ -7,14 +9,17 @@ number) means that the lines are taken again, by halves, until the few that are 
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, chain, count, repeat
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
 
+from dflash_tui.errors import DflashError
 from dflash_tui.store.logged import Logged
 
 SCHEMA = "staging"
@@ -31,7 +36,7 @@ class Pieces:
     source, and what their rows must come to. A source is a number that the caller gives to a file."""
 
     sources: list[int] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
     line_nos: list[int] = field(default_factory=list)
     nums: list[int] = field(default_factory=list)
     said: list[str | None] = field(default_factory=list)
@@ -41,7 +46,7 @@ class Pieces:
     has_unknown: bool = False
     cells: Counter[str] = field(default_factory=Counter)
 
-    def add(self, source: int, line_no: int, num_lines: int, text: str, said: str | None, *, is_raw: bool) -> None:
+    def add(self, source: int, line_no: int, num_lines: int, text: bytes, said: str | None, *, is_raw: bool) -> None:
         self.sources.append(source)
         self.line_nos.append(line_no)
         self.nums.append(num_lines)
@@ -71,20 +76,25 @@ class Staged(NamedTuple):
 
 
 def stage(
-    db: duckdb.DuckDBPyConnection, kinds: dict[str, str], pieces: Pieces
+    db: duckdb.DuckDBPyConnection, folder: Path, kinds: dict[str, str], pieces: Pieces
 ) -> tuple[Staged, dict[int, SourceCount]] | None:
-    """The table that holds `pieces`, and what it holds of each source; None when they are not what they looked like."""
-    table = f"{SCHEMA}.part_{next(_tables)}"
+    """The table that holds `pieces`, and what it holds of each source; None when they are not what they looked like.
+
+    `folder` is where the database may read. DflashError when nothing can be written there."""
+    number = next(_tables)
+    table = f"{SCHEMA}.part_{number}"
     keys, columns = tuple(sorted(pieces.keys.items())), tuple(sorted(pieces.columns))
     is_one = len(pieces.texts) == 1
     statement = _statement(keys, columns, tuple(kinds.items()), has_unknown=pieces.has_unknown, is_one=is_one)
-    params = {"spec": statement.spec, **_lines(pieces)}
-    if pieces.has_unknown:
-        params["known"] = json.dumps(dict.fromkeys(pieces.keys))
-    try:
-        db.execute(f"create table {table} as {statement.sql}", params)
-    except (duckdb.InvalidInputException, duckdb.BinderException):
-        return None  # A number that is none fails the whole statement, and so do keys that differ in case only.
+    text = pieces.texts[0] if is_one else b"\n".join(pieces.texts)
+    with _written(folder / f"part_{number}.jsonl", text) as file:
+        params = {"file": str(file), "num_bytes": _longest(text), "spec": statement.spec, **_places(pieces)}
+        if pieces.has_unknown:
+            params |= {"spec": json.dumps(statement.spec), "known": json.dumps(dict.fromkeys(pieces.keys))}
+        try:
+            db.execute(f"create table {table} as {statement.sql}", params)
+        except (duckdb.InvalidInputException, duckdb.BinderException):
+            return None  # A number that is none fails the whole statement, and so do keys that differ in case only.
     staged = Staged(table, statement.columns, pieces.has_unknown or "extra" in pieces.columns)
     found = _count(db, staged)
     total: Counter[str] = Counter()
@@ -94,6 +104,28 @@ def stage(
         drop(db, [staged])
         return None
     return staged, {source: counted for source, (_, counted) in found.items()}
+
+
+def _longest(text: bytes) -> int:
+    """More bytes than any line of it has. DuckDB takes memory by this number."""
+    window = 1 << 19
+    if all(text.find(b"\n", at, at + window) >= 0 for at in range(0, len(text) - window, window)):
+        return 2 * window
+    return len(text) + 1
+
+
+@contextmanager
+def _written(file: Path, text: bytes) -> Iterator[Path]:
+    """The file with this text, while the `with` lasts."""
+    try:
+        try:
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            file.write_bytes(text)
+        except OSError as e:
+            raise DflashError(f"{file}: cannot be written ({e.strerror})") from e
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def drop(db: duckdb.DuckDBPyConnection, parts: Sequence[Staged]) -> None:
@@ -108,29 +140,26 @@ def drop_all(db: duckdb.DuckDBPyConnection) -> None:
         db.execute(f"drop table {SCHEMA}.{name}")
 
 
-# Text and attributes of the lines. A constant text is split in a third of the time that a column takes.
-_ONE = """select $sources[1] as source, $said[1] as said, $raw[1] as is_raw,
-  unnest(string_split($text, chr(10))) as line, unnest(range($line_nos[1], $line_nos[1] + $num)) as line_no"""
-_MANY = """select ($sources::int[])[piece] as source, ($said::varchar[])[piece] as said,
-  ($raw::boolean[])[piece] as is_raw, line, ($line_nos::bigint[])[piece] + i as line_no
-from (select unnest(string_split($text, chr(10))) as line, unnest($pieces::int[]) as piece, unnest(range($num)) as i)"""
+# Where each row belongs; `i` counts the rows from 1.
+_ONE = "$sources[1] as source, $line_nos[1] + i as line_no, $said[1] as said, $raw[1] as is_raw"
+_MANY = """($sources::int[])[($pieces::int[])[i]] as source, ($line_nos::bigint[])[($pieces::int[])[i]] + i as line_no,
+  ($said::varchar[])[($pieces::int[])[i]] as said, ($raw::boolean[])[($pieces::int[])[i]] as is_raw"""
 
 
-def _lines(pieces: Pieces) -> dict[str, Any]:
+def _places(pieces: Pieces) -> dict[str, Any]:
     """What `_ONE` or `_MANY` takes."""
-    params: dict[str, Any] = {"sources": pieces.sources, "said": pieces.said, "raw": pieces.are_raw}
-    params |= {"text": "\n".join(pieces.texts), "num": sum(pieces.nums), "line_nos": pieces.line_nos}
+    # The line of a piece's first row, less how many rows stand before it, and one.
+    begins = accumulate(pieces.nums, initial=1)
+    line_nos = [first - begin for first, begin in zip(pieces.line_nos, begins, strict=False)]
+    params = {"sources": pieces.sources, "said": pieces.said, "raw": pieces.are_raw, "line_nos": line_nos}
     if len(pieces.texts) > 1:
         params["pieces"] = list(chain.from_iterable(repeat(at, num) for at, num in enumerate(pieces.nums, 1)))
-        # The line of a piece's first row, less how many rows stand before it.
-        begins = accumulate(pieces.nums, initial=0)
-        params["line_nos"] = [first - begin for first, begin in zip(pieces.line_nos, begins, strict=False)]
     return params
 
 
 class _Statement(NamedTuple):
     sql: str
-    spec: str
+    spec: dict[str, str]
     columns: tuple[str, ...]
 
 
@@ -163,11 +192,19 @@ def _statement(
     for column, kind in (("step", "bigint"), ("epoch", "double"), ("rank", "int")):
         if column not in values:
             cells.append(f"null::{kind} as {column}")
+    spec = spec or {"=": "DOUBLE"}
     sql = f"""
 select source, line_no, said, {_first(named)} as named, {", ".join(cells)}, {_first(extra)}::json as extra
-from (select source, line_no, said, is_raw, line, json_transform(line, $spec) as s from ({_ONE if is_one else _MANY}))
+from (select *, {_ONE if is_one else _MANY} from ({_WITH_TEXT if has_unknown else _TYPED}))
 """  # noqa: S608
-    return _Statement(sql, json.dumps(spec or {"=": "DOUBLE"}), tuple(sorted(values)))
+    return _Statement(sql, spec, tuple(sorted(values)))
+
+
+_TYPED = """select s, row_number() over () as i
+  from read_json($file, format := 'newline_delimited', maximum_object_size := $num_bytes, columns := $spec) as s"""
+# What we do not know of a line is found in its text.
+_WITH_TEXT = """select json as line, json_transform(json, $spec) as s, row_number() over () as i
+  from read_ndjson_objects($file, maximum_object_size := $num_bytes)"""
 
 
 def _first(values: list[str]) -> str:
@@ -239,10 +276,12 @@ def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, staged: Staged, pla
     targets = logged.targets(staged.columns)
     columns = "".join(f", {name}" for name, _ in targets)
     values = "".join(f", {value}" for _, value in targets)
+    by_source = {place.source: place[1:] for place in places}
+    nowhere = ("", 0, 0)
+    runs = [by_source.get(source, nowhere) for source in range(max(by_source) + 1)]
     db.execute(
         f"insert into logged (run, attempt, generation, line_no, event{columns}, extra)"  # noqa: S608
-        f" select run, attempt, generation, line_no, coalesce(named, said){values}, extra from {staged.table} join"
-        " (select unnest($1::int[]) as source, unnest($2::varchar[]) as run, unnest($3::int[]) as generation,"
-        " unnest($4::int[]) as attempt) using (source)",
-        [list(column) for column in zip(*places, strict=True)],
+        " select ($1::varchar[])[source + 1], ($3::int[])[source + 1], ($2::int[])[source + 1], line_no,"
+        f" coalesce(named, said){values}, extra from {staged.table}",
+        [list(column) for column in zip(*runs, strict=True)],
     )

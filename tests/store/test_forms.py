@@ -32,7 +32,7 @@ KINDS = {
 
 def form(line: bytes) -> Form | None:
     found = Forms(Names(KINDS, {})).of(line, 1)
-    return found if isinstance(found, Form) else found[0]
+    return next(iter(found))
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,11 @@ def test_all_else_is_read_by_itself(line: bytes) -> None:
 def test_lines_that_differ_in_their_numbers_have_one_form() -> None:
     forms = Forms(Names(KINDS, {}))
     alike = b'{"step": 1, "loss": 2.5}\n{"step": 20000, "loss": -1.25e-07}'
-    assert forms.of(alike, 2) == form(b'{"step": 1, "loss": 2.5}')
+    whole = form(b'{"step": 1, "loss": 2.5}')
+    assert whole and forms.of(alike, 2) == {whole: 2}
+    fewer = form(b'{"step": 1}')
+    assert fewer and forms.of(alike + b'\n{"step": 3}', 3) == {whole: 2, fewer: 1}
+    assert forms.of(alike + b'\n{"step":3}\n{"step": 4}', 4) == {whole: 2, fewer: 2}
     each = forms.of(alike + b'\n{"step": 3}\ngarbage', 4)
     assert isinstance(each, list)
     assert [found and len(found.columns) for found in each] == [2, 2, 1, None]
