@@ -78,7 +78,7 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
                 if num_lines > limit:
                     cut, num_lines = _end_of_line(block, limit, num_lines), limit
                     # What is read beyond the cut is read again.
-                    num_bytes = min(SLICE_BYTES, cut + cut // 64)
+                    num_bytes = min(SLICE_BYTES, cut + cut // 16)
                 found = Slice(byte_offset, byte_offset + cut + 1, line_no, num_lines, block[:cut])
             elif is_closed:
                 found = Slice(byte_offset, byte_offset + len(block), line_no, 1, block)

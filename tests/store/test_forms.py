@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dflash_tui.runs import RunRecord
-from dflash_tui.store import intake, rows
+from dflash_tui.store import files, intake, rows
 from dflash_tui.store import lines as lines_module
 from dflash_tui.store.base import IngestProgress
 from dflash_tui.store.database import Database
@@ -137,7 +137,7 @@ def test_one_odd_line_among_many_is_found_and_read_exactly(
 
 def test_a_reader_gives_one_batch_for_plain_lines_of_several_sources(database: Database) -> None:
     logged = read_logged(database._db)
-    reader = RowReader(Names(logged.kinds, {}), logged)
+    reader = RowReader(Names(logged.kinds, {}), logged, files.spill_folder(database.path))
     data = [b'{"step": 1, "loss": 2}\n{"step": 2, "loss": 3}', b'{"step": 9, "lr": 0.1}\n{"epoch": 3}']
     slices = [rows.SourceSlice(n, Slice(0, len(part) + 1, 1, 2, part)) for n, part in enumerate(data)]
     [batch] = reader.read(database._db, slices)
