@@ -12,6 +12,7 @@ from pathlib import Path
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
 from dflash_tui.hosts.base import READ_BYTES, Channel, Completed, Exit, complete
+from dflash_tui.hosts.journal import noted
 
 
 class LocalHost:
@@ -19,6 +20,9 @@ class LocalHost:
         self.name = spec.name
 
     async def start(self, argv: Sequence[str], *, is_brief: bool = False) -> Channel:
+        return await noted(self.name, argv, self._start(argv))
+
+    async def _start(self, argv: Sequence[str]) -> Channel:
         loop = asyncio.get_running_loop()
         if any("\0" in word for word in argv):
             raise HostError(f"an argument of {argv[0]} holds a NUL character: no program can be given that")

@@ -6,6 +6,7 @@ takes `\\\\` and `\\'` in single quotes for escapes, csh expands `!` there and e
 
 import asyncio
 import os
+import re
 import secrets
 from collections.abc import Sequence
 
@@ -57,6 +58,15 @@ def portable(argv: Sequence[str]) -> list[str]:
     return ["/bin/sh", "-c", _START, "sh", *(_spelled(word, argv[0]) for word in argv)]
 
 
+def readable(argv: Sequence[str]) -> list[str]:
+    """`argv` as a person would say it: what `portable` was given, also where it stands behind words of pct."""
+    head = portable(["true"])[:-1]
+    for place in range(len(argv) - len(head)):
+        if list(argv[place : place + len(head)]) == head:
+            return [*argv[:place], *map(_read, argv[place + len(head) :])]
+    return list(argv)
+
+
 def program(text: str, *words: str) -> list[str]:
     """A shell program of ours with its words, as an argv."""
     return ["/bin/sh", "-c", text, "sh", *words]
@@ -83,6 +93,11 @@ def _spelled(word: str, command: str) -> str:
     if b"\0" in raw:
         raise HostError(f"an argument of {command} holds a NUL character: no program can be given that")
     return "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in raw)
+
+
+def _read(word: str) -> str:
+    raw = re.sub(rb"\\0([0-7]{3})", lambda found: bytes([int(found[1], 8)]), word.encode())
+    return raw.decode("utf-8", "surrogateescape")
 
 
 async def put_by_stdin(host: Host, data: bytes, path: str, mode: int) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, UnreachableError
 from dflash_tui.hosts.base import Channel, Completed, complete
+from dflash_tui.hosts.journal import noted
 from dflash_tui.hosts.shell import NotStartedError, StartedChannel, portable, put_by_stdin
 from dflash_tui.hosts.ssh.address import parse_address
 
@@ -35,6 +36,9 @@ class SshHost:
         self._pool: Pool | None = None
 
     async def start(self, argv: Sequence[str], *, is_brief: bool = False) -> Channel:
+        return await noted(self.name, argv, self._start(argv, is_brief=is_brief))
+
+    async def _start(self, argv: Sequence[str], *, is_brief: bool) -> Channel:
         line = shlex.join(["exec", *portable(argv)])
         if len(line) > _MAX_LINE_BYTES:
             raise HostError(f"the arguments of {argv[0]} on {self.name} are too long for a command: put them in a file")
