@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate, chain, count, repeat
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,9 +84,8 @@ def stage(
     number = next(_tables)
     table = f"{SCHEMA}.part_{number}"
     keys, columns = tuple(sorted(pieces.keys.items())), tuple(sorted(pieces.columns))
-    is_one = len(pieces.texts) == 1
-    statement = _statement(keys, columns, tuple(kinds.items()), has_unknown=pieces.has_unknown, is_one=is_one)
-    text = pieces.texts[0] if is_one else b"\n".join(pieces.texts)
+    statement = _statement(keys, columns, tuple(kinds.items()), has_unknown=pieces.has_unknown)
+    text = pieces.texts[0] if len(pieces.texts) == 1 else b"\n".join(pieces.texts)
     with _written(folder / f"part_{number}.jsonl", text) as file:
         params = {"file": str(file), "num_bytes": _longest(text), "spec": statement.spec, **_places(pieces)}
         if pieces.has_unknown:
@@ -100,7 +99,7 @@ def stage(
     total: Counter[str] = Counter()
     for cells, _ in found.values():
         total.update(cells)
-    if total != pieces.cells:
+    if total != pieces.cells or sum(counted.num_rows for _, counted in found.values()) != sum(pieces.nums):
         drop(db, [staged])
         return None
     return staged, {source: counted for source, (_, counted) in found.items()}
@@ -140,21 +139,26 @@ def drop_all(db: duckdb.DuckDBPyConnection) -> None:
         db.execute(f"drop table {SCHEMA}.{name}")
 
 
-# Where each row belongs; `i` counts the rows from 1.
-_ONE = "$sources[1] as source, $line_nos[1] + i as line_no, $said[1] as said, $raw[1] as is_raw"
-_MANY = """($sources::int[])[($pieces::int[])[i]] as source, ($line_nos::bigint[])[($pieces::int[])[i]] + i as line_no,
-  ($said::varchar[])[($pieces::int[])[i]] as said, ($raw::boolean[])[($pieces::int[])[i]] as is_raw"""
-
-
 def _places(pieces: Pieces) -> dict[str, Any]:
-    """What `_ONE` or `_MANY` takes."""
-    # The line of a piece's first row, less how many rows stand before it, and one.
-    begins = accumulate(pieces.nums, initial=1)
-    line_nos = [first - begin for first, begin in zip(pieces.line_nos, begins, strict=False)]
-    params = {"sources": pieces.sources, "said": pieces.said, "raw": pieces.are_raw, "line_nos": line_nos}
-    if len(pieces.texts) > 1:
-        params["pieces"] = list(chain.from_iterable(repeat(at, num) for at, num in enumerate(pieces.nums, 1)))
-    return params
+    """What `_PLACES` takes."""
+    return {
+        "sources": pieces.sources,
+        "line_nos": pieces.line_nos,
+        "nums": pieces.nums,
+        "said": pieces.said,
+        "raw": pieces.are_raw,
+    }
+
+
+# Where each row belongs, in their order.
+_PLACES = """select source, said, is_raw, unnest(range(line_no, line_no + num)) as line_no
+  from (select unnest($sources::int[]) as source, unnest($said::varchar[]) as said, unnest($raw::boolean[]) as is_raw,
+    unnest($line_nos::bigint[]) as line_no, unnest($nums::int[]) as num)"""
+# The keys' own names could be ours.
+_TYPED = """read_json($file, format := 'newline_delimited', maximum_object_size := $num_bytes, columns := $spec)"""
+# What we do not know of a line is found in its text.
+_WITH_TEXT = """(select {cells}, line from (select json as line, json_transform(json, $spec) as s
+  from read_ndjson_objects($file, maximum_object_size := $num_bytes)))"""
 
 
 class _Statement(NamedTuple):
@@ -170,7 +174,6 @@ def _statement(
     kinds: tuple[tuple[str, str], ...],
     *,
     has_unknown: bool,
-    is_one: bool,
 ) -> _Statement:
     """A SELECT of staged rows for lines with these keys (and rows of our own that fill these columns).
 
@@ -178,12 +181,15 @@ def _statement(
     """
     kind_of = {**dict(kinds), "extra": "JSON"}
     spec = {key: _read_as(kind_of[column]) for key, column in keys}
+    spec |= {f"={column}": kind_of[column] for column in columns}
+    spec = spec or {"=": "DOUBLE"}
+    # The names of keys could be our own.
+    alias = {key: f"c{n}" for n, key in enumerate(spec)}
     values: dict[str, list[str]] = {}
     for key, column in keys:
-        values.setdefault(column, []).append(_value(kind_of[column], _field(key)))
+        values.setdefault(column, []).append(_value(kind_of[column], alias[key]))
     for column in columns:
-        spec[f"={column}"] = kind_of[column]
-        values.setdefault(column, []).append(_field(f"={column}"))
+        values.setdefault(column, []).append(alias[f"={column}"])
     # Of a null, json_merge_patch makes the patch itself.
     rest = "case when is_raw then nullif(json_merge_patch(line, $known), '{}') end"
     extra = ([rest] if has_unknown else []) + values.pop("extra", []) or ["null"]
@@ -192,19 +198,12 @@ def _statement(
     for column, kind in (("step", "bigint"), ("epoch", "double"), ("rank", "int")):
         if column not in values:
             cells.append(f"null::{kind} as {column}")
-    spec = spec or {"=": "DOUBLE"}
+    lines = _WITH_TEXT.format(cells=", ".join(map(_field, spec))) if has_unknown else _TYPED
     sql = f"""
 select source, line_no, said, {_first(named)} as named, {", ".join(cells)}, {_first(extra)}::json as extra
-from (select *, {_ONE if is_one else _MANY} from ({_WITH_TEXT if has_unknown else _TYPED}))
+from {lines} as lines({", ".join(alias.values())}{", line" if has_unknown else ""}) positional join ({_PLACES})
 """  # noqa: S608
     return _Statement(sql, spec, tuple(sorted(values)))
-
-
-_TYPED = """select s, row_number() over () as i
-  from read_json($file, format := 'newline_delimited', maximum_object_size := $num_bytes, columns := $spec) as s"""
-# What we do not know of a line is found in its text.
-_WITH_TEXT = """select json as line, json_transform(json, $spec) as s, row_number() over () as i
-  from read_ndjson_objects($file, maximum_object_size := $num_bytes)"""
 
 
 def _first(values: list[str]) -> str:
