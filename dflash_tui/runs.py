@@ -130,6 +130,24 @@ class RunEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuSample:
+    """A GPU that a run was on: one line of `mirrors/<run_id>/gpus.jsonl`. `time` is unix seconds of this machine.
+
+    What nobody could know is None; so is `own_memory_mib`, what the run itself holds, where a container hides it.
+    """
+
+    time: float
+    gpu: int
+    name: str | None = None
+    utilization_pct: float | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    own_memory_mib: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """The rows a panel looks at: the whole run, its last N rows of `steps`, or steps first..last, both included."""
 

@@ -5,7 +5,7 @@
 -- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
 
 create table store (version integer not null);
-insert into store values (3);
+insert into store values (4);
 
 -- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
 create table runs (
@@ -99,6 +99,12 @@ create table rejects (
 create table events (
   run varchar not null, "time" double not null, kind varchar not null, state varchar, reason varchar,
   code integer, signal integer, attempt integer, pid bigint, text varchar
+);
+
+-- The GPUs that a run was on, sampled while it was followed, from `gpus.jsonl`. What nobody could know is null.
+create table gpus (
+  run varchar not null, "time" double not null, gpu integer not null, name varchar, utilization_pct double,
+  memory_used_mib double, memory_total_mib double, own_memory_mib double, temperature_c double, power_w double
 );
 
 -- Rows of an attempt count below its cut_step. Few attempts are cut, mostly none: an anti join with those costs nothing

@@ -131,6 +131,9 @@ class Store(Protocol):
 
     def event(self, run_id: str, event: RunEvent) -> None: ...
 
+    def forget(self, run_id: str) -> None:
+        """Take a run out of the store, with its mirror; its host is not touched. Twice is as good as once."""
+
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
     ) -> IngestSummary:

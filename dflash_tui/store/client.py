@@ -46,6 +46,9 @@ class StoreClient:
     def event(self, run_id: str, event: RunEvent) -> None:
         self.ask(wire.Event(run_id, event), type(None))
 
+    def forget(self, run_id: str) -> None:
+        self.ask(wire.Forget(run_id), type(None))
+
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None
     ) -> IngestSummary:

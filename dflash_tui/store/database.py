@@ -6,7 +6,7 @@ not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a 
 
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from weakref import WeakSet
 import duckdb
 
 from dflash_tui.errors import DflashError, UsageError
-from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, Window
 from dflash_tui.store import files, ledger, schema
 from dflash_tui.store.base import (
     Answer,
@@ -60,6 +60,9 @@ class Database:
         self.on_refresh: Callable[[str | None], None] = lambda run_id: None
         self._options = options or StoreOptions()
         self._ingesting = threading.Lock()
+        # Whoever writes into mirrors from a host holds it, so that none comes back while it is forgotten. Taken before
+        # the two that follow.
+        self.mirroring = threading.Lock()
         self._taking_in = threading.Lock()
         self._writing = Turns()
         self._opening = threading.Lock()
@@ -172,6 +175,23 @@ class Database:
             Mirror(run_id).append_event(event)
             ledger.put_event(db, run_id, event)
 
+    def gpus(self, samples: Mapping[str, Sequence[GpuSample]]) -> None:
+        """Add what was seen of the GPUs that runs are on, by run. Of one that is not there nothing is kept."""
+        with self._transaction() as db:
+            for run_id, seen in samples.items():
+                if ledger.has_run(db, run_id):
+                    Mirror(run_id).append_gpus(seen)
+                    ledger.put_gpus(db, run_id, seen)
+
+    def forget(self, run_id: str) -> None:
+        """Take a run out of the store, with its mirror. Harmless for one that is not there."""
+        with self._ingesting, self.mirroring, self._taking_in, self._transaction() as db:
+            # First the mirror: what it still holds would come back.
+            Mirror(run_id).remove()
+            ledger.forget_run(db, run_id)
+            self._intake.reload(run_id)
+        self._answers.forget(run_id)
+
     def contact(self, run_ids: Sequence[str], time: float) -> None:
         """The host of these runs answered at `time` (unix seconds)."""
         with self._transaction() as db:
@@ -240,6 +260,8 @@ class Database:
         with self._transaction() as db:
             ledger.put_run(db, record)
             ledger.replace_events(db, run_id, mirror.events())
+            db.execute("delete from gpus where run = $1", [run_id])
+            ledger.put_gpus(db, run_id, list(mirror.gpus()))
         return self.take_in(run_id, progress)
 
     def snapshot(self, path: Path) -> None:

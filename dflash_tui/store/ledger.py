@@ -1,17 +1,18 @@
-"""The tables `runs` and `events`: what is known of runs beside their logs. The same facts lie in the mirrors.
+"""The tables `runs`, `events` and `gpus`: what is known of runs beside their logs. The same facts lie in the mirrors.
 
 Plain statements on a connection that the caller chose; no transaction begins or ends here.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import duckdb
 import msgspec
 
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import Run, RunEvent, RunRecord, RunState
+from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
 
 _RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"
@@ -57,6 +58,20 @@ def replace_events(db: duckdb.DuckDBPyConnection, run_id: str, events: Iterable[
     db.execute("delete from events where run = $1", [run_id])
     for event in events:
         put_event(db, run_id, event)
+
+
+def put_gpus(db: duckdb.DuckDBPyConnection, run_id: str, samples: Sequence[GpuSample]) -> None:
+    columns = [list(column) for column in zip(*map(astuple, samples), strict=True)]
+    if columns:
+        kinds = ["double", "integer", "varchar", *["double"] * (len(columns) - 3)]
+        values = ", ".join(f"unnest(${n}::{kind}[])" for n, kind in enumerate(kinds, 2))
+        db.execute(f"insert into gpus select $1, {values}", [run_id, *columns])
+
+
+def forget_run(db: duckdb.DuckDBPyConnection, run_id: str) -> None:
+    """Take out all that the tables hold of a run."""
+    for table in ("logged", "rejects", "attempts", "keys", "cursors", "events", "gpus", "runs"):
+        db.execute(f"delete from {table} where run = $1", [run_id])  # noqa: S608 - names of our own
 
 
 def _state(text: str) -> RunState | None:

@@ -1,6 +1,7 @@
 """The byte-exact local copy of what a run wrote: `mirrors/<run_id>/`, the truth that the database is made from.
 
-    run.json  events.jsonl  sources.json  train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
+    run.json  events.jsonl  gpus.jsonl  sources.json
+    train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
 
 A stream is a path in that folder that grows as the far file does. When the far file was rotated, truncated or
 rewritten, the copy is kept under its generation's number and a fresh one begins. The size of a copy is the offset to
@@ -10,22 +11,25 @@ read on from, so that no crash can make a cursor claim bytes that are not there.
 import hashlib
 import os
 import re
+import secrets
+import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeVar
 
 import msgspec
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, UsageError
-from dflash_tui.runs import Cursor, RunEvent, RunRecord, is_run_id
+from dflash_tui.runs import Cursor, GpuSample, RunEvent, RunRecord, is_run_id
 
 TRAIN_LOG: Final = "train_log.jsonl"
 _STREAM = re.compile(r"train_log\.jsonl|attempts/[1-9][0-9]{0,5}/output\.log")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _ANCHOR_BYTES = 64
+T = TypeVar("T")
 _BLOCK_BYTES = 4 << 20
 # At once in the kernel: a Ctrl-C waits for its end.
 _COPY_BYTES = 64 << 20
@@ -53,6 +57,10 @@ class Mirror:
         self.run_id = run_id
         self.folder = paths.mirrors_dir() / run_id
 
+    def exists(self) -> bool:
+        """Whether it is that of a run that was registered, and not forgotten."""
+        return (self.folder / "run.json").exists()
+
     def write_record(self, record: RunRecord) -> None:
         text = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
         with self._writing(self.folder / "run.json") as file:
@@ -69,22 +77,45 @@ class Mirror:
             raise DflashError(f"{file}: is no record of a run ({e}); write it again, or remove the folder") from e
 
     def append_event(self, event: RunEvent) -> None:
-        with self._writing(self.folder / "events.jsonl") as file, file.open("ab+") as events:
-            # A crash may have left half a line: it must not swallow this one.
-            size = events.seek(0, os.SEEK_END)
-            torn = size > 0 and os.pread(events.fileno(), 1, size - 1) != b"\n"
-            events.write(b"\n" * torn + msgspec.json.encode(event) + b"\n")
+        self._append_lines("events.jsonl", [event])
 
     def events(self) -> Iterator[RunEvent]:
         """The events, oldest first. A torn line is passed over: what it told is in the next one."""
-        file = self.folder / "events.jsonl"
+        return self._read_lines("events.jsonl", RunEvent)
+
+    def append_gpus(self, samples: Sequence[GpuSample]) -> None:
+        self._append_lines("gpus.jsonl", samples)
+
+    def gpus(self) -> Iterator[GpuSample]:
+        return self._read_lines("gpus.jsonl", GpuSample)
+
+    def _append_lines(self, name: str, values: Sequence[RunEvent | GpuSample]) -> None:
+        with self._writing(self.folder / name) as file, file.open("ab+") as lines:
+            # A crash may have left half a line: it must not swallow this one.
+            size = lines.seek(0, os.SEEK_END)
+            torn = size > 0 and os.pread(lines.fileno(), 1, size - 1) != b"\n"
+            lines.write(b"\n" * torn + b"".join(msgspec.json.encode(value) + b"\n" for value in values))
+
+    def _read_lines(self, name: str, kind: type[T]) -> Iterator[T]:
+        file = self.folder / name
         if not file.exists():
             return
         for line in file.read_bytes().splitlines():
             try:
-                yield msgspec.json.decode(line, type=RunEvent)
+                yield msgspec.json.decode(line, type=kind)
             except msgspec.MsgspecError:
                 continue
+
+    def remove(self) -> None:
+        """All of it. Killed in between, it is no run's any more, and goes with the next one."""
+        aside = f".forgotten-{secrets.token_hex(4)}"
+        try:
+            if self.folder.is_dir():
+                self.folder.rename(self.folder.with_name(aside))
+            for left in paths.mirrors_dir().glob(".forgotten-*"):
+                shutil.rmtree(left)
+        except OSError as e:
+            raise DflashError(f"{e.filename or self.folder}: cannot be removed ({e.strerror})") from e
 
     def path(self, stream: str, generation: int | None = None) -> Path:
         """Where a generation of `stream` lies; None is the newest."""

@@ -14,6 +14,7 @@ from dflash_tui.store.frames import Request
 from dflash_tui.store.wire import (
     Detail,
     Event,
+    Forget,
     Ingest,
     Panels,
     Refresh,
@@ -39,6 +40,8 @@ def operation(database: Database, request: Request, progress: Progress) -> Calla
             return partial(database.register_run, request.record)
         case Event():
             return partial(database.event, request.run_id, request.event)
+        case Forget():
+            return partial(database.forget, request.run_id)
         case Ingest():
             file = Path(request.file)
             return partial(database.ingest, request.run_id, file, shape=request.shape, progress=progress)

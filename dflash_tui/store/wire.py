@@ -36,6 +36,10 @@ class Event(Request, tag="event"):
     event: RunEvent
 
 
+class Forget(Request, tag="forget"):
+    run_id: str
+
+
 class Ingest(Request, tag="ingest"):
     """Tells its progress before the answer."""
 
@@ -56,7 +60,9 @@ class Wait(Request, tag="wait"):
     """Answered by signs of life alone, until the owner goes."""
 
 
-AnyRequest = Query | Panels | Resolve | Runs | Detail | RegisterRun | Event | Ingest | Snapshot | Refresh | Wait
+AnyRequest = (
+    Query | Panels | Resolve | Runs | Detail | RegisterRun | Event | Forget | Ingest | Snapshot | Refresh | Wait
+)
 
 
 def decode_request(line: bytes) -> AnyRequest:
