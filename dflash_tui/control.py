@@ -6,7 +6,7 @@ The commands and the screens both come here. Asks nobody and prints nothing: who
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -67,6 +67,19 @@ class ScriptRequest:
     args: tuple[str, ...] = ()
     name: str | None = None
     log: str | None = None
+    gpus: str | None = None
+    env_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CloneRequest:
+    """A run like another one: `settings` over its config, or other `args` for its script (None: the same)."""
+
+    run_id: str
+    settings: tuple[str, ...] = ()
+    args: tuple[str, ...] | None = None
+    host: str | None = None
+    name: str | None = None
     gpus: str | None = None
     env_file: str | None = None
 
@@ -133,6 +146,56 @@ async def _warn_of_gpus(agent: AgentClient, env: dict[str, str], warn: Callable[
     with suppress(HostError):
         for sentence in await taken_gpus(agent, env.get(name, agent.spec.env.get(name))):
             warn(sentence)
+
+
+async def clone(session: Session, request: CloneRequest, warn: Callable[[str], None] = _ignore) -> RunRecord:
+    """Launch a run like another one, its child; else as `launch`.
+
+    On the same host it is given the same environment. UsageError for a run that was not started from here.
+    """
+    detail = await session.ask(lambda store: store.detail(request.run_id))
+    there = _host_of(detail, "cloned")
+    record, host = detail.record, request.host or there
+    _check_clone(record, request)
+    name, env = request.name or record.name, _env_of(request)
+    child = RunRecord(new_run_id(name), name, record.kind, host=host, created=time.time(), parent=record.run_id)
+    refused = RunEvent(time.time(), "state", RunState.ABSENT)
+    async with AsyncExitStack() as stack:
+        agent = await stack.enter_async_context(agent_on(session.config.host(host)))
+        source = agent
+        if host != there:
+            source = await stack.enter_async_context(agent_on(session.config.host(there)))
+        else:
+            env = {**await remote.given_env(agent, record.run_id), **env}
+        register = await stack.enter_async_context(_registering(session, child.run_id, refused))
+        await begin_look(agent)
+        if record.kind == "train":
+            recipe = recipes.change(record.config or {}, record.name, request.settings)
+            child = replace(child, config=recipe.config)
+            started = await remote.launch(agent, child, recipe.config, recipe=None, env=env, before=register)
+        else:
+            before = await script_run.recall(source, record.run_id)
+            args = before.args if request.args is None else request.args
+            child = replace(child, config={"script": before.script.name, "args": masked(args)})
+            spec = await script_run.plan_script(agent, before.script, args, log=before.log, env=env)
+            started = await script_run.launch_script(agent, child, before.script, spec, before=register)
+        await _warn_of_gpus(agent, env, warn)
+    await _record_start(session, started)
+    return started.record
+
+
+def _check_clone(record: RunRecord, request: CloneRequest) -> None:
+    if record.kind not in ("train", "script"):
+        raise UsageError(f"{record.run_id} was not started from here, so nobody here knows how to start one like it")
+    if record.kind == "script" and request.settings:
+        raise UsageError(f"{record.run_id} is a script, which has no settings: give it other words, behind `--`")
+    if record.kind == "train" and request.args is not None:
+        raise UsageError(f"{record.run_id} is a training, which takes no words: give it other settings, by --set")
+
+
+async def forget(session: Session, run_id: str) -> None:
+    """Take a run out of the store, with its mirror. Its host is not touched: what runs there goes on."""
+    await session.ask(lambda store: store.forget(run_id))
 
 
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
@@ -256,7 +319,7 @@ def _host_of(detail: RunDetail, done: str) -> str:
     return detail.record.host
 
 
-def _env_of(request: LaunchRequest | ScriptRequest) -> dict[str, str]:
+def _env_of(request: LaunchRequest | ScriptRequest | CloneRequest) -> dict[str, str]:
     return run_env(Path(request.env_file).expanduser() if request.env_file else None, request.gpus)
 
 

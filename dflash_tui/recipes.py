@@ -49,14 +49,23 @@ def load(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise UsageError(f"{file}: not readable as TOML: {e}") from e
     except OSError as e:
         raise UsageError(f"{file}: cannot be read: {e.strerror}") from e
+    return _laid_over(flat, settings, file.stem, file.name)
+
+
+def change(config: dict[str, Any], name: str, settings: Iterable[str]) -> Recipe:
+    """The config of a run that is called `name` with settings laid over it; errors as in `load`."""
+    return _laid_over(flatten(config), settings, name, f"the config of {name}")
+
+
+def _laid_over(flat: dict[str, Any], settings: Iterable[str], name: str, where: str) -> Recipe:
     rules = schema()
     for key, value in flat.items():
-        _check(key, value, rules, where=file.name)
+        _check(key, value, rules, where=where)
     for setting in settings:
         key, value = _parse_setting(setting, rules)
         _check(key, value, rules, where="--set")
         flat[key] = value
-    return Recipe(file.stem, nest(_complete(flat, rules, file.name)))
+    return Recipe(name, nest(_complete(flat, rules, where)))
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:

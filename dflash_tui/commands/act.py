@@ -108,6 +108,53 @@ def resume(run: RunName) -> None:
     print(f"{resumed.run_id}: {resumed.state}, attempt {resumed.attempt}")
 
 
+def clone(
+    run: RunName,
+    args: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGS]...", help="Other words for a script.")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Over its config.")] = None,
+    host: Annotated[str | None, typer.Option(metavar="H", help="Default: where it ran.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="N", help="Default: its name.")] = None,
+    gpus: Gpus = None,
+    env_file: EnvFile = None,
+    follow: Follow = False,
+) -> None:
+    """Start a run like another one, with some settings changed; it is that one's child."""
+    from dflash_tui import control
+
+    async def launch(session: "Session") -> "RunRecord":
+        found = await find(session, run)
+        words = None if args is None else tuple(args)
+        request = control.CloneRequest(found.run_id, tuple(settings or ()), words, host, name, gpus, env_file)
+        return await control.clone(session, request, say)
+
+    fail_unless_finished(in_session(partial(start, launch, follow)))
+
+
+def forget(run: RunName, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
+    """Take a run off this machine: its rows and its mirror. Its host is never touched."""
+    from dflash_tui import control
+    from dflash_tui.runs import RunState
+    from dflash_tui.store.access import reader
+    from dflash_tui.text import number
+
+    with reader(say, store_options()) as store:
+        found, notice = store.find(run)
+        with store.query("select count(*) from records where run = $run", {"run": found.run_id}) as answer:
+            [(num_rows,)] = answer.rows()
+    if notice:
+        say(notice)
+    if not yes:
+        is_alive = found.host and not RunState(found.state).is_over and found.state != RunState.ABSENT
+        back = f" It goes on, on {found.host}, where `hosts scan` finds it again." if is_alive else ""
+        _confirm(f"Forget {found.run_id} ({found.state}), its {number(num_rows)} rows and its mirror here?{back}")
+
+    async def work(session: "Session") -> None:
+        await control.forget(session, found.run_id)
+
+    in_session(work)
+    print(f"{found.run_id}: forgotten here" + (f"; {found.host} still has it" if found.host else ""))
+
+
 def watch() -> None:
     """Collect from every host until interrupted: a session without a screen."""
     import asyncio

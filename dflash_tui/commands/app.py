@@ -18,9 +18,8 @@ app = typer.Typer(
 )
 
 for command in (
-    act.demo, act.launch, script.launch_script, act.stop, act.resume, attach.attach, ask.runs, ask.status, ask.logs,
-    ask.ingest, ask.report, ask.panels,
-    act.watch, keep.doctor, keep.compact,
+    act.demo, act.launch, script.launch_script, act.stop, act.resume, act.clone, act.forget, attach.attach, ask.runs,
+    ask.status, ask.logs, ask.ingest, ask.report, ask.panels, act.watch, keep.doctor, keep.compact,
 ):  # fmt: skip
     app.command()(command)
 

@@ -1,7 +1,6 @@
 """Start, stop, resume a run and ask for its state. Takes an agent and plain values, gives frozen ones back."""
 
 import asyncio
-import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -13,6 +12,7 @@ import msgspec
 from dflash_tui.errors import HostError, TimedOutError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
+from dflash_tui.remote.files import read_json
 from dflash_tui.remote.status import RunStatus, read_status
 from dflash_tui.runs import RunRecord, RunState, is_run_id
 from dflash_tui.text import visible
@@ -25,6 +25,9 @@ MIN_FREE_BYTES = 64 << 20
 SETTLE_S = 0.5
 # What an end may take beyond its grace: leftovers get 5 s, and a busy machine some more.
 END_PATIENCE_S = 30.0
+
+# What a trainer needs to be found and to leave its code as it is.
+_OURS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
 
 # Awaited with the complete record and the attempt's number, right before the host is asked to start it.
 Before = Callable[[RunRecord, int], Awaitable[None]]
@@ -108,7 +111,7 @@ async def launch(
         "parent": record.parent,
         "code": asdict(code),
         "python": asdict(python),
-        "env": {**agent.spec.env, **(env or {}), "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1"},
+        "env": {**agent.spec.env, **(env or {}), **dict(zip(_OURS, (code.path, "1"), strict=True))},
     }
     return await start_attempt(agent, record, 1, spec, {**config, "run_dir": path, "run_id": record.run_id}, before)
 
@@ -119,7 +122,7 @@ async def resume(agent: AgentClient, run_id: str, *, before: Before | None = Non
     found = await status(agent, run_id)
     _refuse_to_resume(found, agent.host.name)
     folder = f"{agent.workdir}/dflash-runs/{run_id}"
-    [run] = await _read_json(agent, f"{folder}/run.json")
+    [run] = await read_json(agent, f"{folder}/run.json")
     where = f"{folder}/run.json on {agent.host.name}"
     record = read_record(run, where)
     if record.run_id != run_id:
@@ -129,7 +132,7 @@ async def resume(agent: AgentClient, run_id: str, *, before: Before | None = Non
     if record.kind == "adopted":
         raise HostError(f"run {run_id} was not started from here, so nobody here knows how to start it again")
     attempt = f"{folder}/attempts/{found.attempt}"
-    spec, config = await _read_json(agent, f"{attempt}/spec.json", f"{attempt}/config.json")
+    spec, config = await read_json(agent, f"{attempt}/spec.json", f"{attempt}/config.json")
     if record.kind == "train":
         if found.checkpoint is None:
             raise HostError(
@@ -219,13 +222,10 @@ def read_record(found: Any, where: str) -> RunRecord:
     return record
 
 
-async def _read_json(agent: AgentClient, *files: str) -> list[Json]:
-    answers = await agent.ask([{"op": "read", "path": file, "final": True} for file in files])
-    values = []
-    for file, (meta, data) in zip(files, answers, strict=True):
-        agent.accepted(meta)
-        try:
-            values.append(dict(json.loads(data)))
-        except (ValueError, TypeError, RecursionError) as e:
-            raise HostError(f"{file} on {agent.host.name} is missing or damaged: it cannot be resumed") from e
-    return values
+async def given_env(agent: AgentClient, run_id: str) -> dict[str, str]:
+    """The environment that a run was given beside its host's own, when it was launched."""
+    [spec] = await read_json(agent, f"{agent.workdir}/dflash-runs/{run_id}/attempts/1/spec.json")
+    env = spec.get("env")
+    if not isinstance(env, dict):
+        raise HostError(f"spec.json of run {run_id} on {agent.host.name} is damaged: launch it anew")
+    return {str(key): str(value) for key, value in env.items() if key not in _OURS and agent.spec.env.get(key) != value}

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient, Json
+from dflash_tui.remote.files import read_file, read_json
 from dflash_tui.remote.launch import Before, LaunchedRun, interpreter, start_attempt
 from dflash_tui.remote.scripts import Script, push
 from dflash_tui.runs import RunRecord
@@ -31,6 +32,7 @@ async def plan_script(
         "host": agent.spec.name,
         "python": python,
         "argv": script.argv(str(found["path"]), args, python["executable"]),
+        "args": list(args),
         "log": log,
         "env": {**agent.spec.env, **env},
     }
@@ -53,3 +55,27 @@ async def launch_script(
     )
     spec = {**spec, "run_id": record.run_id, "parent": record.parent}
     return await start_attempt(agent, record, 1, spec, {}, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a run of a script was started with, as its host has it."""
+
+    script: Script
+    args: tuple[str, ...]
+    log: str | None
+
+
+async def recall(agent: AgentClient, run_id: str) -> Recalled:
+    """Of the run's first attempt. HostError if its host does not have it any more."""
+    where = f"what run {run_id} on {agent.host.name} was started with"
+    [spec] = await read_json(agent, f"{agent.workdir}/dflash-runs/{run_id}/attempts/1/spec.json")
+    try:
+        name, path, sha256 = str(spec["script"]), str(spec["code"]["path"]), str(spec["code"]["sha256"])
+        args, log = tuple(str(word) for word in spec["args"]), spec["log"]
+    except (KeyError, TypeError, AttributeError) as e:
+        raise HostError(f"{where} is damaged ({e!r}): launch it anew") from e
+    script = Script(name, await read_file(agent, path))
+    if script.sha256 != sha256:
+        raise HostError(f"{where} was changed there: launch it anew")
+    return Recalled(script, args, None if log is None else str(log))

@@ -93,13 +93,20 @@ def test_a_run_is_launched_stopped_and_resumed_without_a_gap_or_a_double(home: P
 
 
 def test_a_run_that_is_followed_ends_with_its_report() -> None:
-    said = dflash("launch", "tiny", "--follow", "--set", "total_steps=4", *SMALL)
+    said = dflash("launch", "tiny", "--follow", "--set", "total_steps=4", "--set", "lr=0.0007", *SMALL)
     assert said.code == 0, said.err
     assert "finished (completed)" in said.err.splitlines()[-1]
     panels = dflash("report", said.out.strip(), "--json").json()["panels"]
     assert panels["acceptance"]["state"] == "rows"
     assert len([row for row in panels["vitals"]["rows"] if row[2] is not None]) > 5
-    assert "has finished" in refused(dflash("resume", said.out.strip()), 1)
+    first = said.out.strip()
+    assert "has finished" in refused(dflash("resume", first), 1)
+    said = dflash("clone", first, "--set", "total_steps=2", "--follow")
+    assert said.code == 0, said.err
+    compared = "select parent, config->>'$.total_steps', config->>'$.lr' from runs order by created"
+    assert dflash("query", compared).out.splitlines()[1:] == [",4,0.0007", f"{first},2,0.0007"]
+    assert "takes no words" in refused(dflash("clone", first, "--", "x"), 2)
+    assert "unknown key 'lrr'" in refused(dflash("clone", first, "--set", "lrr=1"), 2)
 
 
 def test_an_interpreter_without_torch_starts_nothing(home: Path) -> None:
