@@ -1,13 +1,14 @@
 """One host's collector: what its live runs wrote goes into their mirrors, then into the tables, and states are noted.
 
-Owns the pace of polling and what a host that does not answer means: its runs keep the state they had, and there is a
+Owns what a host that does not answer means: its runs keep the state they had, and there is a
 sentence on since when it is silent. Which runs are live, and on which hosts, is the conductor's to say (`watch.py`).
 """
 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,28 +17,32 @@ from typing import TypeVar
 from dflash_tui import script_log
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import AuthFailedError, DflashError, HostError, HostKeyError
-from dflash_tui.hosts import open_host
-from dflash_tui.remote.client import AgentClient
+from dflash_tui.gpu_watch import GpuWatch
+from dflash_tui.pace import Pace
+from dflash_tui.remote.client import AgentClient, agent_on
 from dflash_tui.remote.follow import Heard, log_source, sweep
 from dflash_tui.remote.status import RunStatus
-from dflash_tui.runs import Cursor, Run, RunEvent, RunRecord, RunState
+from dflash_tui.runs import Cursor, GpuSample, Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.text import duration
 
-FOCUSED_S = 0.25
-VISIBLE_S = 2.0
-HIDDEN_S = 10.0
 BACKOFF_MAX_S = 60.0
 # A host that does not let us in has said so; knocking on would only have us banned there. A person can hurry it.
 REFUSED_S = 600.0
 # The time of last contact is shown in seconds; writing it more often than this would only grow the database's log.
 CONTACT_EVERY_S = 5.0
+# A link that held for so long counts as one that works.
+HEALTHY_S = 60.0
 # How long a launch whose answer was lost may take to show on its host.
 START_PATIENCE_S = 120.0
 
+# Their own: fifty hosts that wait for their turn at the tables must not keep a screen's questions waiting.
+_THREADS = ThreadPoolExecutor(4, "collect")
+
 Seen = tuple[str | int | None, ...]
+_TROUBLE = "trouble"
 T = TypeVar("T")
 
 
@@ -46,7 +51,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
     Otherwise the next owner of the store would write into the mirrors beside it.
     """
-    future = asyncio.get_running_loop().run_in_executor(None, work)
+    future = asyncio.get_running_loop().run_in_executor(_THREADS, work)
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -84,33 +89,29 @@ class HostCollector:
         self._spec = spec
         self._database = database
         self._advanced = advanced
-        self._due: dict[str, float] = {}
+        self._pace = Pace()
         self._runs: dict[str, Run] = {}
         self._starting: dict[str, float] = {}
         self._seen: dict[str, Seen] = {}
         self._contact: dict[str, float] = {}
-        self._focus: str | None = None
+        self._gpus = GpuWatch()
         self._woken = asyncio.Event()
         self._retry = asyncio.Event()
 
     def follow(self, runs: Iterable[Run], focus: str | None) -> None:
         """These are the live runs now; `focus` is the one on screen. New ones are asked for at once."""
         self._runs = {run.run_id: run for run in runs}
-        is_news = not self._runs.keys() <= self._due.keys() or focus != self._focus
-        self._focus = focus
-        self._due = {run_id: self._due.get(run_id, 0.0) for run_id in self._runs}
-        if focus in self._due:
-            self._due[focus] = 0.0
-        if is_news:
+        # What the store knows otherwise is told anew: of one that was forgotten and found again, say.
+        known = {run_id: (run.state, _TROUBLE) for run_id, run in self._runs.items()}
+        self._seen = {run_id: seen for run_id, seen in self._seen.items() if seen[0] in known.get(run_id, ())}
+        if self._pace.follow(self._runs, focus):
             self._woken.set()
 
     def hurry(self, run_id: str | None) -> None:
         """Ask for this run now. None: for all, and of a host that is silent too, whose next try is still to come."""
+        self._pace.hurry(None if run_id is None else [run_id])
         if run_id is None:
-            self._due = dict.fromkeys(self._due, 0.0)
             self._retry.set()
-        elif run_id in self._due:
-            self._due[run_id] = 0.0
         self._woken.set()
 
     def fail(self, error: BaseException) -> None:
@@ -123,21 +124,18 @@ class HostCollector:
         tries = 0
         while True:
             await self._wait_for_work()
+            begun = time.monotonic()
             try:
-                spec = self._spec()
-                host = open_host(spec)
-                try:
-                    async with AgentClient.open(host, spec) as agent:
-                        tries = 0
-                        await self._poll(agent)
-                finally:
-                    await host.close()
+                async with agent_on(self._spec()) as agent:
+                    begun = time.monotonic()
+                    await self._poll(agent)
             except DflashError as e:
-                tries += 1
+                # One that answers and is lost again at once, over and over, is not asked without a pause.
+                tries = 1 if time.monotonic() - begun > HEALTHY_S else tries + 1
                 await self._back_off(tries, e)
 
     async def _wait_for_work(self) -> None:
-        while not self._due:
+        while not self._pace:
             await _wait(self._woken, None)
 
     async def _back_off(self, tries: int, error: DflashError) -> None:
@@ -150,27 +148,33 @@ class HostCollector:
         await _wait(self._retry, wait_s)
 
     async def _poll(self, agent: AgentClient) -> None:
-        while self._due:
-            now = time.monotonic()
-            due = [run_id for run_id, at in self._due.items() if at <= now]
-            if due:
+        while self._pace:
+            if due := self._pace.due():
                 await self._sweep(agent, due)
             else:
-                await _wait(self._woken, min(self._due.values()) - now)
+                await _wait(self._woken, self._pace.wait_s())
 
     async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
-        # Before the answer, so that a hurry that comes meanwhile is not forgotten.
-        self._due |= {run_id: time.monotonic() + self._interval_s(run_id) for run_id in run_ids}
+        begun = time.monotonic()
+        self._pace.begin(run_ids)
         wanted, logs = await in_thread(lambda: self._wanted(run_ids))
         heard = await sweep(agent, wanted, logs=logs)
+        self._pace.sweep_s = time.monotonic() - begun
         if self.silence:
             self.silence = None
             self._advanced(None)
         changed, found = await in_thread(partial(self._take, heard))
         more = {run_id for run_id, what in heard.items() if isinstance(what, Heard) and what.has_more}
-        self._due |= dict.fromkeys((more | found) & self._due.keys(), 0.0)
+        self._pace.hurry(more | found)
         for run_id in changed:
             self._advanced(run_id)
+        if seen := await self._gpus.look(agent, list(self._runs)):
+            await in_thread(partial(self._keep_gpus, seen))
+
+    def _keep_gpus(self, seen: Mapping[str, Sequence[GpuSample]]) -> None:
+        with self._database.mirroring, suppress(DflashError):
+            # A store that takes nothing is told by what matters more.
+            self._database.gpus(seen)
 
     def _wanted(self, run_ids: list[str]) -> tuple[dict[str, dict[str, Cursor]], dict[str, str | None]]:
         """How far each run was read, and where the log of one lies that our trainer did not write."""
@@ -182,16 +186,16 @@ class HostCollector:
         run = self._runs.get(run_id)
         return run is not None and run.kind in script_log.KINDS
 
-    def _interval_s(self, run_id: str) -> float:
-        if self._focus is None:
-            return VISIBLE_S
-        return FOCUSED_S if run_id == self._focus else HIDDEN_S
-
     def _take(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
         """Bytes into the mirrors, lines into the tables, new states into the events.
 
         The runs that changed, and those whose log was only just found, so that nothing of it was read yet.
         """
+        with self._database.mirroring:
+            # Whoever was forgotten while the host was asked has no record any more.
+            return self._take_known({run_id: what for run_id, what in heard.items() if Mirror(run_id).exists()})
+
+    def _take_known(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
         # One run's trouble is no other's. If the store itself fails, noting it fails as well, and all wait.
         troubles = {run_id: str(what) for run_id, what in heard.items() if isinstance(what, HostError)}
         answers = {run_id: what for run_id, what in heard.items() if isinstance(what, Heard)}
@@ -255,7 +259,7 @@ class HostCollector:
         return time.monotonic() - since < START_PATIENCE_S
 
     def _note_trouble(self, run_id: str, words: str) -> bool:
-        return self._note(run_id, ("trouble", words), RunEvent(time.time(), "note", text=words))
+        return self._note(run_id, (_TROUBLE, words), RunEvent(time.time(), "note", text=words))
 
     def _hear(self, run_ids: list[str]) -> None:
         now = time.time()

@@ -5,13 +5,13 @@ Nothing from a host is believed to have the right shape. What the facts mean for
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient, Json
-from dflash_tui.runs import is_run_id
+from dflash_tui.runs import GpuSample, is_run_id
 from dflash_tui.text import visible
 
 T = TypeVar("T")
@@ -85,6 +85,44 @@ async def overview(agent: AgentClient) -> Overview:
     ended = time.time()
     found = await agent.do("overview", timeout_s=_OVERVIEW_S)
     return read_overview(agent.host.name, found, _number(hello.get("now")), begun, ended)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """`taken` is when, by the host's clock; None: there is nothing newer. Times of samples are by ours."""
+
+    taken: float | None
+    has_gpus: bool
+    runs: dict[str, list[GpuSample]]
+
+
+async def sample_gpus(agent: AgentClient, run_ids: Sequence[str], *, since: float, every_s: float) -> GpuReading:
+    """Which GPUs these runs are on, as the newest look that was taken after `since` saw it.
+
+    HostError if that cannot be read. Looks are taken beside the agent, at most one in `every_s`.
+    """
+    found = await agent.do("gpus", runs=list(run_ids), since=since, every_s=every_s)
+    try:
+        if found["time"] is None:
+            return GpuReading(None, False, {})
+        at = time.time() - float(found["age_s"])
+        cards = {one["index"]: read_gpu(one) for one in found["gpus"] or []}
+        runs = {
+            run_id: [_sample(at, cards[index], _number(own)) for index, own in found["runs"].get(run_id, [])]
+            for run_id in run_ids
+        }
+        return GpuReading(float(found["time"]), found["gpus"] is not None, runs)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as e:
+        raise HostError(f"{agent.host.name} tells of its GPUs what cannot be read: {e!r}") from e
+
+
+def _sample(at: float, gpu: Gpu, own_mib: float | None) -> GpuSample:
+    if gpu.index is None or not 0 <= gpu.index < 1000:
+        raise ValueError(f"a GPU with the number {gpu.index}")
+    return GpuSample(
+        at, gpu.index, gpu.name, gpu.utilization_pct, gpu.memory_used_mib, gpu.memory_total_mib, own_mib,
+        gpu.temperature_c, gpu.power_w,
+    )  # fmt: skip
 
 
 async def begin_look(agent: AgentClient) -> None:

@@ -155,13 +155,14 @@ try:
 except KeyboardInterrupt:
     print("caught")
 """
-    running = asyncio.create_task(far.run(Script("family.py", text.encode())))
+    name = f"family-{os.urandom(4).hex()}.py"
+    running = asyncio.create_task(far.run(Script(name, text.encode())))
     await until(lambda: far.out.count(b"up") == 2, "all are up")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert b"caught" in far.out
-    assert len([pid for pid in processes_below(Path("/")) if is_of(pid, "family.py")]) == 0
+    assert len([pid for pid in processes_below(Path("/")) if is_of(pid, name)]) == 0
 
 
 def is_of(pid: int, name: str) -> bool:
