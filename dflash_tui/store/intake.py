@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
@@ -46,7 +45,6 @@ class _Standing:
     before: Before
     attempt: Attempt
     keys: set[str]
-    is_new: bool
     shape: str
     total_steps: int | None = None
 
@@ -170,7 +168,6 @@ class Intake:
             Before(step, epoch),
             load_newest(self._db, run_id),
             {key for (key,) in keys},
-            is_new=row is None,
             shape=record.shape if record else "jsonl",
         )
 
@@ -268,38 +265,22 @@ class Intake:
         )
 
     def _save(self, runs: list[_Standing]) -> None:
-        fresh, known = [run for run in runs if run.is_new], [run for run in runs if not run.is_new]
-        if fresh:
-            self._db.execute(f"insert into cursors select * from {_CURSORS}", _cursors(fresh))  # noqa: S608
-        if known:
-            self._db.execute(
-                "update cursors as c set generation = n.generation, byte_offset = n.byte_offset, line_no = n.line_no,"  # noqa: S608
-                f" attempt = n.attempt, last_step = n.last_step, last_epoch = n.last_epoch from {_CURSORS} as n"
-                " where c.run = n.run",
-                _cursors(known),
-            )
+        # To update them by a join takes twice as long to plan.
+        self._db.execute("delete from cursors where list_contains($1::varchar[], run)", [[run.run_id for run in runs]])
+        rows = [
+            (run.run_id, run.generation, run.byte_offset, run.line_no, run.attempt.attempt, *run.before) for run in runs
+        ]
+        self._db.execute(
+            "insert into cursors select unnest($1::varchar[]), unnest($2::int[]), unnest($3::bigint[]),"
+            " unnest($4::bigint[]), unnest($5::int[]), unnest($6::bigint[]), unnest($7::double[])",
+            [list(column) for column in zip(*rows, strict=True)],
+        )
         self._db.execute(
             "update runs as r set last_step = coalesce(n.last_step, r.last_step),"
             " total_steps = coalesce(n.total_steps, r.total_steps) from (select unnest($1::varchar[]) as run,"
             " unnest($2::bigint[]) as last_step, unnest($3::bigint[]) as total_steps) as n where r.run = n.run",
             [[run.run_id for run in runs], [run.before.step for run in runs], [run.total_steps for run in runs]],
         )
-        for run in fresh:
-            run.is_new = False
-
-
-_CURSORS = (
-    "(select unnest($1::varchar[]) as run, unnest($2::int[]) as generation, unnest($3::bigint[]) as byte_offset,"
-    " unnest($4::bigint[]) as line_no, unnest($5::int[]) as attempt, unnest($6::bigint[]) as last_step,"
-    " unnest($7::double[]) as last_epoch)"
-)
-
-
-def _cursors(runs: list[_Standing]) -> list[list[Any]]:
-    rows = [
-        (run.run_id, run.generation, run.byte_offset, run.line_no, run.attempt.attempt, *run.before) for run in runs
-    ]
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _sources(run: _Standing) -> Iterator[_Source]:

@@ -36,10 +36,8 @@ class Logged(NamedTuple):
             here = [_quoted(cell) for cell in family.cells if cell in given]
             if not here:
                 continue
-            cells = ", ".join(
-                f"{_quoted(cell)} := {_quoted(cell) if cell in given else f'null::{kind}'}"
-                for cell, kind in family.cells.items()
-            )
+            # Cells that are not given become null when the struct is cast to the column's.
+            cells = ", ".join(f"{cell} := {cell}" for cell in here)
             value = f"case when {' or '.join(f'{cell} is not null' for cell in here)} then [struct_pack({cells})] end"
             found.append((_quoted(family.name), value))
         return found

@@ -204,9 +204,10 @@ class Mirror:
     @contextmanager
     def _writing(self, file: Path) -> Iterator[Path]:
         """`file`, its folder made; DflashError when the machine cannot take it."""
-        paths.private_dir(paths.mirrors_dir())
         try:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not file.parent.is_dir():
+                paths.private_dir(paths.mirrors_dir())
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             yield file
         except OSError as e:
             raise DflashError(f"{file}: cannot be written ({e.strerror}); make room there and go on") from e

@@ -215,7 +215,7 @@ def test_what_people_ask(store: Database, sql: str) -> None:
         ("select r.nmae from runs r", 8, "there is no column 'nmae' here; did you mean 'name'?"),
         ("select * exclude (los) from records", None, "did you mean 'loss'?"),
         ("select zzzzz from records", 8, "there is no column 'zzzzz' here; see `query --schema`"),
-        ("select * from xyz", 15, "known: attempts, evals, events, records, rejects, runs, steps"),
+        ("select * from xyz", 15, "known: attempts, evals, events, gpus, records, rejects, runs, steps"),
         ("select avreg(loss) from records", 8, "a query has no function 'avreg'; did you mean 'avg'?"),
         ("select 'é', los from records", 13, "did you mean 'loss'?"),
         ("select 'é' from recods", 17, "did you mean 'records'?"),
