@@ -14,6 +14,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     evaluate                    what the drafter is worth
     ddtree, tree_decode         drafts as trees
     checkpoint, zlab            what a run leaves for a server, and to go on from
+    drafts, export              drafters of other people, and for other people's servers
     log, records                what it tells while it runs
     train, engine, feed         the loop, its step, and what the step is given
     optimizer, stop             how gradients become steps, and the wish to end

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from trainer import checkpoint, schedule
+from trainer import checkpoint, drafts, schedule
 from trainer.batches import seed_for
 from trainer.config import Config, nest
 from trainer.dataset import prepare
@@ -50,14 +50,27 @@ def train(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
             stop.end()
 
 
+def make_drafter(config: Config, target: Target) -> Drafter:
+    """With weights drawn from the seed, or those of `init_from`, which also has the last word on its sizes."""
+    shape = draft_shape(target, windows(config))
+    if config["init_from"] is None:
+        drafter = Drafter(shape, torch.Generator().manual_seed(seed_for(config["seed"], "weights", 0)))
+    else:
+        draft = drafts.read(Path(config["init_from"]))
+        drafts.check_fits(draft, draft_config(target, shape, config["block_size"]), shape)
+        drafter = draft.drafter()
+    drafter.recompute = config["activation_checkpointing"]
+    return drafter.to(target.device)
+
+
 class Run:
     """One attempt of a run. `step` counts the optimizer steps done."""
 
     def __init__(self, config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
         self._log, self._ranks = log, ranks
         self._target = Target(config, ranks.device(config["device"]))
-        shape = draft_shape(self._target, windows(config))
-        self._draft_config = draft_config(self._target, shape, config["block_size"])
+        self._drafter = make_drafter(config, self._target)
+        self._draft_config = draft_config(self._target, self._drafter.shape, config["block_size"])
         self._folder = Path(config["run_dir"]) / "checkpoints"
         self._found, self._notes = checkpoint.find(self._folder, self._draft_config)
         self._data = prepare(config, self._target, stop.check, ranks)
@@ -72,9 +85,6 @@ class Run:
             "mask_token_id": self._target.mask_token_id,
             "target_layer_ids": self._target.layer_ids,
         }
-        seeded = torch.Generator().manual_seed(seed_for(config["seed"], "weights", 0))
-        self._drafter = Drafter(shape, seeded).to(self._target.device)
-        self._drafter.recompute = config["activation_checkpointing"]
         from_final = config["teacher"] == "final_hidden"
         self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final)
         self._optimizer = make_optimizer(self._drafter, config)

@@ -1,0 +1,208 @@
+"""Drafters out of folders and into them: names and shapes as their readers want them, and nothing lost on the way."""
+
+import json
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from trainer import checkpoint, drafts, export
+from trainer.batches import collate
+from trainer.blocks import every_anchor
+from trainer.data import Sample
+from trainer.errors import ConfigError
+from trainer.loss import Scoring
+from trainer.model import Drafter
+from trainer.run import run
+from trainer.step import Objective
+from trainer.zlab import draft_config, draft_shape
+
+from .trainer_setup import ROOT, checked, events, write_rows
+
+BLOCK = 4
+TINY = ROOT / "trainer" / "tiny_target"
+
+
+@pytest.fixture
+def drafter(tiny) -> Drafter:
+    return Drafter(draft_shape(tiny, (None, 7)), torch.Generator().manual_seed(4))
+
+
+@pytest.fixture
+def saved(tmp_path, tiny, drafter):
+    told = draft_config(tiny, drafter.shape, BLOCK)
+    return checkpoint.write(tmp_path / "checkpoints", checkpoint.Saved(3, drafter, told, {"step": 3}), 1)
+
+
+def logits(tiny, drafter: Drafter) -> torch.Tensor:
+    states = []
+    hook = drafter.norm.register_forward_hook(lambda _norm, _inputs, out: states.append(out.detach()))
+    batch = collate([Sample(list(range(30)), 4)], torch.device("cpu"))
+    objective = Objective(tiny, drafter, BLOCK, Scoring(4.0))
+    objective.loss(batch, objective.features(batch)[0], every_anchor(batch.response, 3))
+    hook.remove()
+    return tiny.logits(states[0])
+
+
+def expected_shapes(num_layers: int, hidden: int, taps: int) -> dict[str, list[int]]:
+    """The tiny target's sizes: 4 query and 2 key heads of 32, 448 between."""
+    shapes = {"fc.weight": [hidden, taps * hidden], "hidden_norm.weight": [hidden], "norm.weight": [hidden]}
+    per_layer = {
+        "input_layernorm": [hidden],
+        "post_attention_layernorm": [hidden],
+        "self_attn.q_proj": [128, hidden],
+        "self_attn.k_proj": [64, hidden],
+        "self_attn.v_proj": [64, hidden],
+        "self_attn.o_proj": [hidden, 128],
+        "self_attn.q_norm": [32],
+        "self_attn.k_norm": [32],
+        "mlp.gate_proj": [448, hidden],
+        "mlp.up_proj": [448, hidden],
+        "mlp.down_proj": [hidden, 448],
+    }
+    for i in range(num_layers):
+        shapes |= {f"layers.{i}.{name}.weight": shape for name, shape in per_layer.items()}
+    return shapes
+
+
+def shapes_in(folder) -> dict[str, list[int]]:
+    return {name: list(tensor.shape) for name, tensor in load_file(folder / "model.safetensors").items()}
+
+
+def test_z_labs_format_holds_the_drafter_and_nothing_else(tmp_path, tiny, drafter, saved):
+    out = tmp_path / "out"
+    assert export.main([str(saved), str(out), "--dtype", "float32"]) == 0
+    assert sorted(p.name for p in out.iterdir()) == ["config.json", "model.safetensors"]
+    assert shapes_in(out) == expected_shapes(2, 160, 2) and len(shapes_in(out)) == 3 + 11 * 2
+    again = drafts.read(out)
+    assert (again.block_size, again.layer_ids) == (BLOCK, [1, 3])
+    assert again.drafter().shape == drafter.shape
+    assert torch.equal(logits(tiny, again.drafter()), logits(tiny, drafter))
+
+
+def test_speculators_format_adds_what_is_the_targets(tmp_path, tiny, drafter, saved):
+    out = tmp_path / "out"
+    asked = [str(saved), str(out), "--to", "speculators", "--target", str(TINY), "--dtype", "float32"]
+    assert export.main(asked) == 0
+    of_target = {"embed_tokens.weight": [272, 160], "lm_head.weight": [272, 160]}
+    assert shapes_in(out) == {**expected_shapes(2, 160, 2), **of_target}
+    weights = load_file(out / "model.safetensors")
+    assert torch.equal(weights["embed_tokens.weight"], tiny.model.get_input_embeddings().weight)
+    assert torch.equal(weights["lm_head.weight"], tiny.model.get_output_embeddings().weight)
+    told = json.loads((out / "config.json").read_text())
+    assert told["speculators_model_type"] == "dflash"
+    # Hidden states are counted from the embedding there.
+    assert told["aux_hidden_state_layer_ids"] == [2, 4]
+    assert (told["block_size"], told["mask_token_id"], told["draft_vocab_size"]) == (BLOCK, 259, 272)
+    assert (told["sample_from_anchor"], told["sliding_window_non_causal"]) == (False, False)
+    layers = told["transformer_layer_config"]
+    assert (layers["num_hidden_layers"], layers["model_type"], layers["rope_theta"]) == (2, "qwen3", 1e4)
+    assert layers["layer_types"] == ["full_attention", "sliding_attention"] and layers["sliding_window"] == 7
+    assert not {"dflash_config", "auto_map", "num_target_layers", "block_size"} & set(layers)
+    of = told["speculators_config"]
+    assert (of["algorithm"], of["default_proposal_method"]) == ("dflash", "greedy")
+    assert of["proposal_methods"] == [{"proposal_type": "greedy", "speculative_tokens": BLOCK - 1}]
+    assert of["verifier"] == {"name_or_path": str(TINY), "architectures": ["Qwen3ForCausalLM"]}
+    again = drafts.read(out)
+    assert again.layer_ids == [1, 3] and again.drafter().shape == drafter.shape
+    assert torch.equal(logits(tiny, again.drafter()), logits(tiny, drafter))
+
+
+def test_tied_embeddings_are_the_head_too(tmp_path, random_folder):
+    tied = tmp_path / "tied"
+    tied.mkdir()
+    weights = load_file(random_folder / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, tied / "model.safetensors")
+    embedding, head = export.embedding_and_head(tied)
+    assert torch.equal(embedding, weights["model.embed_tokens.weight"]) and head is embedding
+
+
+def test_older_configs_are_read(saved, drafter):
+    """block_size at the top only, no list of layer types, RoPE where transformers 5 writes it."""
+    place = saved / "config.json"
+    told = json.loads(place.read_text())
+    del told["dflash_config"]["block_size"], told["layer_types"], told["rope_theta"], told["head_dim"]
+    told |= {"rope_parameters": {"rope_theta": 5e5, "rope_type": "default"}, "hidden_size": 160}
+    place.write_text(json.dumps({**told, "num_attention_heads": 5}))
+    draft = drafts.read(saved)
+    assert draft.block_size == BLOCK and draft.told["rope_theta"] == 5e5
+    assert drafts.shape_of(draft.told).windows == (None, None)
+    assert drafts.shape_of(draft.told).head_dim == 32
+
+
+@pytest.fixture
+def settings(tmp_path):
+    text = (ROOT / "trainer" / "tiny_target" / "LICENSE").read_text()
+    train = [{"prompt": text[i : i + 9], "response": text[i + 9 : i + 30]} for i in range(0, 300, 31)]
+    held_out = [{"prompt": "import ", "split": "eval", "max_new_tokens": 14}]
+    place = write_rows(tmp_path / "rows.jsonl", train + held_out)
+
+    def make(name: str, **changes):
+        return checked(tmp_path / name, **{"data": {"path": str(place)}, "lr": 3e-3, "total_steps": 12, **changes})
+
+    return make
+
+
+@pytest.mark.parametrize("form", ["zlab", "speculators"])
+def test_a_run_goes_on_from_a_drafter_that_was_exported(tmp_path, settings, form):
+    assert run(settings("first")) == 0
+    newest = tmp_path / "first" / "checkpoints" / "step-12"
+    out = tmp_path / "out"
+    export.export(newest, out, form, TINY, "float32")
+    assert run(settings("second", init_from=str(out), total_steps=1)) == 0
+    last, first = events(tmp_path / "first", "eval")[-1], events(tmp_path / "second", "eval")[0]
+    told = ("tau_linear_macro", "eval_loss", "accept_len", "accept_hist")
+    assert [last[key] for key in told] == [first[key] for key in told]
+    assert events(tmp_path / "first", "eval")[0]["eval_loss"] != first["eval_loss"]
+    assert events(tmp_path / "second", "start")[0]["config"]["init_from"] == str(out)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"target_layer_ids": [0, 3]}, r"target_layer_ids \[1, 3\] and this run has \[0, 3\]"),
+        ({"mask_token_id": 260}, "mask_token_id 259 and this run has 260"),
+        ({"sliding_layers": "none"}, r"sliding windows \(None, 7\) and this run has \(None, None\)"),
+        ({"num_draft_layers": 1, "sliding_layers": "none", "target_layer_ids": [1, 3]}, "num_draft_layers 2 .* has 1"),
+    ],
+)
+def test_a_drafter_of_another_kind_is_refused_with_both_values(tmp_path, settings, saved, capsys, change, words):
+    alike = {"sliding_layers": [1], "sliding_window": 7, "total_steps": 1}
+    assert run(settings("run", init_from=str(saved), **{**alike, **change})) == 2
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and re.search(f"init_from: the drafter in .* has {words}", line)
+
+
+def test_what_is_no_drafter_is_named(tmp_path, saved, capsys):
+    with pytest.raises(ConfigError, match=r"nowhere: holds no drafter that can be read"):
+        drafts.read(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match=r"config\.json is not a DFlash drafter's \('dflash_config' is missing\)"):
+        drafts.read(TINY)
+    weights = saved / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:1000])
+    with pytest.raises(ConfigError, match="a file of weights is damaged"):
+        drafts.read(saved)
+    weights.unlink()
+    with pytest.raises(ConfigError, match=r"holds no \.safetensors file"):
+        drafts.read(saved)
+    weights.write_bytes(whole)
+    told = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps({**told, "intermediate_size": 100}))
+    with pytest.raises(ConfigError, match=r"weights and config\.json do not fit"):
+        drafts.read(saved).drafter()
+
+
+def test_an_export_that_cannot_be_made_is_one_line(tmp_path, saved, random_folder, capsys):
+    for asked, words in [
+        ([str(saved), str(tmp_path / "a"), "--to", "speculators"], "--target: speculators' format holds"),
+        ([str(saved), str(tmp_path / "a"), "--to", "speculators", "--target", str(tmp_path)], "no folder of a Hugging"),
+        ([str(saved), str(tmp_path / "a"), "--to", "speculators", "--target", str(random_folder)], r"is [272, 24] and"),
+        ([str(saved), str(tmp_path)], "is there already"),
+    ]:
+        assert export.main(asked) == 2
+        line = capsys.readouterr().err
+        assert line.count("\n") == 1 and words in line
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,157 @@
+"""Drafters that lie in a folder, whoever trained them: read in z-lab's format or speculators', written in either.
+
+    z-lab         the drafter alone; layer ids count the target's blocks from 0
+    speculators   the drafter with a copy of the target's embedding and head; ids are higher by one, as the target's
+                  hidden states are counted from the embedding
+
+A drafter that was read is as z-lab would have it, in float32.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from trainer.errors import ConfigError
+from trainer.model import Drafter, DraftShape
+
+# What of a drafter's config is about its layers; the rest says how it stands to its target.
+_NOT_LAYERS = ("architectures", "auto_map", "block_size", "dflash_config", "num_target_layers")
+# What the target brings.
+_OF_TARGET = ("embed_tokens.weight", "lm_head.weight")
+# What a reader may want to know, and what it is where a folder does not say.
+_DEFAULTS = {"rms_norm_eps": 1e-6, "attention_bias": False, "initializer_range": 0.02, "rope_theta": 10000.0}
+
+
+@dataclass(frozen=True)
+class Draft:
+    """`told` is the config as z-lab's `config.json` has it, complete; `weights` are named as there."""
+
+    path: Path
+    told: dict[str, Any]
+    weights: dict[str, Tensor]
+
+    @property
+    def block_size(self) -> int:
+        return int(self.told["block_size"])
+
+    @property
+    def layer_ids(self) -> list[int]:
+        """Layers of the target that it listens to."""
+        return list(self.told["dflash_config"]["target_layer_ids"])
+
+    def drafter(self) -> Drafter:
+        """ConfigError if the weights are not those of its config."""
+        drafter = Drafter(shape_of(self.told))
+        try:
+            drafter.load_state_dict(self.weights)
+        except RuntimeError as e:
+            raise ConfigError(f"{self.path}: weights and config.json do not fit ({' '.join(str(e).split())})") from e
+        return drafter
+
+
+def read(folder: Path) -> Draft:
+    """The drafter in `folder`; ConfigError, naming it, if there is none that can be read."""
+    try:
+        told = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        weights: dict[str, Tensor] = {}
+        for file in sorted(folder.glob("*.safetensors")):
+            weights |= load_file(file)
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"{folder}: holds no drafter that can be read ({e})") from e
+    except Exception as e:  # The reader of safetensors has errors of its own.
+        raise ConfigError(f"{folder}: a file of weights is damaged ({e})") from e
+    weights = {name: tensor.float() for name, tensor in weights.items() if name not in _OF_TARGET}
+    if not weights:
+        raise ConfigError(f"{folder}: holds no .safetensors file")
+    try:
+        return Draft(folder, _as_zlab(told), weights)
+    except (KeyError, TypeError) as e:
+        raise ConfigError(f"{folder}: config.json is not a DFlash drafter's ({e} is missing)") from e
+
+
+def check_fits(draft: Draft, now: dict[str, Any], shape: DraftShape) -> None:
+    """ConfigError if `draft` was not made for the target and the layers of this run's draft config and shape."""
+    own, its = shape_of(draft.told), draft.told
+    pairs = [
+        (key, its["dflash_config"][key], now["dflash_config"][key]) for key in ("mask_token_id", "target_layer_ids")
+    ]
+    pairs += [(key, its[key], now[key]) for key in ("hidden_size", "head_dim", "vocab_size", "rope_theta")]
+    pairs += [("num_draft_layers", own.num_layers, shape.num_layers), ("sliding windows", own.windows, shape.windows)]
+    if its["num_target_layers"] is not None:
+        pairs.append(("num_target_layers", its["num_target_layers"], now["num_target_layers"]))
+    for key, theirs, ours in pairs:
+        if theirs != ours:
+            raise ConfigError(f"init_from: the drafter in {draft.path} has {key} {theirs} and this run has {ours}")
+
+
+def shape_of(told: dict[str, Any]) -> DraftShape:
+    """The sizes that a z-lab config speaks of."""
+    window = told.get("sliding_window")
+    heads = told["num_attention_heads"]
+    return DraftShape(
+        hidden_size=told["hidden_size"],
+        intermediate_size=told["intermediate_size"],
+        num_heads=heads,
+        num_kv_heads=told.get("num_key_value_heads") or heads,
+        head_dim=told["head_dim"],
+        windows=tuple(window if kind == "sliding_attention" else None for kind in told["layer_types"]),
+        num_taps=len(told["dflash_config"]["target_layer_ids"]),
+        rms_norm_eps=told["rms_norm_eps"],
+        attention_bias=told["attention_bias"],
+        initializer_range=told["initializer_range"],
+    )
+
+
+def _as_zlab(told: dict[str, Any]) -> dict[str, Any]:
+    """Either format's config, with everything at z-lab's places and nothing left to be guessed."""
+    if told.get("speculators_model_type") == "dflash":
+        dflash = {
+            "mask_token_id": told["mask_token_id"],
+            "target_layer_ids": [i - 1 for i in told["aux_hidden_state_layer_ids"]],
+            "block_size": told["block_size"],
+        }
+        told = {**told["transformer_layer_config"], "dflash_config": dflash}
+    dflash = dict(told["dflash_config"])
+    rope = told.get("rope_parameters") or told.get("rope_scaling") or {}
+    whole = {**_DEFAULTS, **({"rope_theta": rope["rope_theta"]} if "rope_theta" in rope else {}), **told}
+    dflash["block_size"] = whole["block_size"] = dflash.get("block_size") or told["block_size"]
+    whole.setdefault("num_target_layers", dflash.get("num_target_layers"))
+    whole.setdefault("head_dim", told["hidden_size"] // told["num_attention_heads"])
+    whole["layer_types"] = told.get("layer_types") or ["full_attention"] * told["num_hidden_layers"]
+    dflash["mask_token_id"], dflash["target_layer_ids"]  # KeyError, to be told.
+    return {**whole, "dflash_config": dflash}
+
+
+def as_speculators(draft: Draft, target: Path, architectures: list[str]) -> dict[str, Any]:
+    """The config of `draft` as speculators has it; `target` is where its verifier lies."""
+    told = draft.told
+    layers = {key: value for key, value in told.items() if key not in _NOT_LAYERS}
+    return {
+        "architectures": ["DFlashDraftModel"],
+        "speculators_model_type": "dflash",
+        "transformer_layer_config": layers,
+        "aux_hidden_state_layer_ids": [i + 1 for i in draft.layer_ids],
+        "block_size": draft.block_size,
+        "mask_token_id": told["dflash_config"]["mask_token_id"],
+        "draft_vocab_size": told["vocab_size"],
+        "sample_from_anchor": False,
+        # Layers that slide look back only, inside their block too.
+        "sliding_window_non_causal": False,
+        "tie_word_embeddings": False,
+        "dtype": "float32",
+        "speculators_config": {
+            "algorithm": "dflash",
+            "default_proposal_method": "greedy",
+            "proposal_methods": [{"proposal_type": "greedy", "speculative_tokens": draft.block_size - 1}],
+            "verifier": {"name_or_path": str(target), "architectures": architectures},
+        },
+    }
+
+
+def in_dtype(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
+    return {name: tensor.to(getattr(torch, dtype)).contiguous() for name, tensor in weights.items()}
