@@ -3,9 +3,7 @@
 import asyncio
 import os
 import signal
-import sys
 import time
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,14 +21,9 @@ from dflash_tui.runs import Cursor, RunRecord, RunState
 from ..pvehost.pve import PveHost
 from ..pvehost.sshd import SshServer
 from ..remote.far_side import TOYS, assert_nobody_lives_below
-from .conftest import SPECS, Reach
+from .conftest import FOLDER, SPECS, Reach, working_in
 
-FOLDER = "my runs δ 1 $HOME 'x'"
-
-
-@pytest.fixture(autouse=True)
-def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dflash_tui.remote.launch.SETTLE_S", 0)
+pytestmark = pytest.mark.usefixtures("no_settling")
 
 
 class Copy:
@@ -59,18 +52,6 @@ class Copy:
             assert time.monotonic() < end
             await self.catch_up(agent)
             await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-async def spec(reach: Reach) -> AsyncIterator[HostSpec]:
-    yield replace_workdir(SPECS[reach.kind], f"{reach.far}/{FOLDER}")
-    assert_nobody_lives_below(Path(reach.far))
-
-
-def replace_workdir(spec: HostSpec, workdir: str) -> HostSpec:
-    return HostSpec(
-        kind=spec.kind, name=spec.name, address=spec.address, vmid=spec.vmid, python=sys.executable, workdir=workdir
-    )
 
 
 async def test_launch_follow_stop_resume(reach: Reach, spec: HostSpec) -> None:
@@ -123,7 +104,7 @@ async def test_a_run_outlives_every_session_that_is_killed(pve_box: PveHost) -> 
     """case54 over ssh and pct; the link is reset again and again, and the copy is whole."""
     folder = f"/workspace/{os.urandom(4).hex()}"
     (pve_box.rootfs(200) / folder[1:]).mkdir()
-    spec, copy = replace_workdir(SPECS["proxmox"], folder), Copy("toy-1")
+    spec, copy = working_in(SPECS["proxmox"], folder), Copy("toy-1")
     host = open_host(spec)
     async with AgentClient.open(host, spec) as agent:
         await launch(agent, RunRecord("toy-1", "toy", "train"), {"steps": 0, "step_s": 0.002}, source=TOYS / "toy")
@@ -145,7 +126,7 @@ async def test_a_run_outlives_every_session_that_is_killed(pve_box: PveHost) -> 
 
 async def test_an_agent_leaves_when_its_session_is_killed(box: SshServer, tmp_path: Path) -> None:
     """case74: nothing stays on the machine for a reader that has gone."""
-    spec = replace_workdir(SPECS["ssh"], str(tmp_path / "far"))
+    spec = working_in(SPECS["ssh"], str(tmp_path / "far"))
     host = open_host(spec)
     with pytest.raises(LinkLostError):
         async with AgentClient.open(host, spec) as agent:
