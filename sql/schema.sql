@@ -5,15 +5,14 @@
 -- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
 
 create table store (version integer not null);
-insert into store values (4);
+insert into store values (5);
 
 -- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
-create table runs (
+create table registered (
   run varchar not null, name varchar not null, kind varchar not null, host varchar, path varchar, log varchar,
   created double, parent varchar, code_hash varchar, config json,
   state varchar not null, reason varchar, code integer, signal integer, attempt integer, pid bigint,
-  state_since double, contact double,
-  total_steps bigint, last_step bigint
+  state_since double, contact double
 );
 
 -- One row a stretch of a run between resumes. A row of an attempt counts while its step < cut_step: the first train step
@@ -26,8 +25,13 @@ create table attempts (
 -- How far a run's mirror is in these tables. Moves in the same transaction as its rows.
 create table cursors (
   run varchar not null, generation integer not null, byte_offset bigint not null, line_no bigint not null,
-  attempt integer not null, last_step bigint, last_epoch double
+  attempt integer not null,
+  before_step bigint, before_epoch double, -- the last train row of this generation
+  last_step bigint, total_steps bigint -- of all of them, for people
 );
+
+-- What the log said beside what its host did: rows of their own, that a sweep writes at once with all that it read.
+create view runs as select r.*, c.total_steps, c.last_step from registered r left join cursors c using (run);
 
 -- Which keys a run has ever logged with a value, for panels that must say what is missing.
 create table keys (run varchar not null, key varchar not null);

@@ -27,7 +27,7 @@ _PATIENCE_S = 3.0
 _EXTENTS = """
 select run, coalesce(any_value(c.generation), 1), coalesce(any_value(c.byte_offset), 0),
   (select count(*) from events e where e.run = r.run)
-from runs r left join cursors c using (run) group by run
+from registered r left join cursors c using (run) group by run
 """
 _TABLES = "select table_name from duckdb_tables() where not internal order by 1"
 

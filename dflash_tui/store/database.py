@@ -195,7 +195,7 @@ class Database:
     def contact(self, run_ids: Sequence[str], time: float) -> None:
         """The host of these runs answered at `time` (unix seconds)."""
         with self._transaction() as db:
-            db.execute("update runs set contact = $2 where list_contains($1::varchar[], run)", [run_ids, time])
+            db.execute("update registered set contact = $2 where list_contains($1::varchar[], run)", [run_ids, time])
 
     def ingest(
         self, run_id: str, file: Path, *, shape: str | None = None, progress: Progress | None = None

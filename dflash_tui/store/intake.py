@@ -39,6 +39,7 @@ class _Standing:
     """Where the intake of a run stands: its row of `cursors`, its newest attempt, the keys it has logged."""
 
     run_id: str
+    mirror: Mirror
     generation: int
     byte_offset: int
     line_no: int
@@ -46,7 +47,8 @@ class _Standing:
     attempt: Attempt
     keys: set[str]
     shape: str
-    total_steps: int | None = None
+    last_step: int | None
+    total_steps: int | None
 
 
 @dataclass(slots=True)
@@ -156,25 +158,31 @@ class Intake:
     def _load(self, run_id: str) -> _Standing:
         keys = self._db.execute("select key from keys where run = $1", [run_id]).fetchall()
         row = self._db.execute(
-            "select generation, byte_offset, line_no, last_step, last_epoch from cursors where run = $1", [run_id]
+            "select generation, byte_offset, line_no, before_step, before_epoch, last_step, total_steps from cursors"
+            " where run = $1",
+            [run_id],
         ).fetchone()
-        generation, byte_offset, line_no, step, epoch = row or (1, 0, 1, None, None)
-        record = Mirror(run_id).read_record()
+        generation, byte_offset, line_no, step, epoch, last_step, total_steps = row or (1, 0, 1, *[None] * 4)
+        mirror = Mirror(run_id)
+        record = mirror.read_record()
         return _Standing(
             run_id,
+            mirror,
             generation,
             byte_offset,
             line_no,
             Before(step, epoch),
             load_newest(self._db, run_id),
             {key for (key,) in keys},
-            shape=record.shape if record else "jsonl",
+            record.shape if record else "jsonl",
+            last_step,
+            total_steps,
         )
 
     def _forget_lost(self, run: _Standing) -> bool:
         """Whether the mirror is shorter than what was read from it, as after a disk lost its last writes: then the
         tables forget the run's rows, and it is read again."""
-        if run.byte_offset <= Mirror(run.run_id).size(TRAIN_LOG, run.generation):
+        if run.byte_offset <= run.mirror.size(TRAIN_LOG, run.generation):
             return False
         with transaction(self._db):
             for table in ("logged", "rejects", "attempts", "keys", "cursors"):
@@ -222,7 +230,7 @@ class Intake:
             run.attempt = next_generation(run.attempt, source.generation)
             run.generation, run.before = source.generation, Before()
             # The mirror noted among the run's events why it began anew.
-            replace_events(self._db, run.run_id, Mirror(run.run_id).events())
+            replace_events(self._db, run.run_id, run.mirror.events())
         return run
 
     def _follow(self, run: _Standing, batch: Batch, number: int, found: SliceRows) -> None:
@@ -245,6 +253,7 @@ class Intake:
             run.attempt = attempts[-1]
         if rows and rows.last_step is not None:
             run.before = Before(rows.last_step, rows.last_epoch)
+            run.last_step = rows.last_step
         for start in found.starts:
             run.total_steps = start.total_steps or run.total_steps
 
@@ -265,31 +274,29 @@ class Intake:
         )
 
     def _save(self, runs: list[_Standing]) -> None:
-        # To update them by a join takes twice as long to plan.
+        # To update them by a join takes longer to plan.
         self._db.execute("delete from cursors where list_contains($1::varchar[], run)", [[run.run_id for run in runs]])
         rows = [
-            (run.run_id, run.generation, run.byte_offset, run.line_no, run.attempt.attempt, *run.before) for run in runs
+            (
+                *(run.run_id, run.generation, run.byte_offset, run.line_no, run.attempt.attempt),
+                *(*run.before, run.last_step, run.total_steps),
+            )
+            for run in runs
         ]
         self._db.execute(
             "insert into cursors select unnest($1::varchar[]), unnest($2::int[]), unnest($3::bigint[]),"
-            " unnest($4::bigint[]), unnest($5::int[]), unnest($6::bigint[]), unnest($7::double[])",
+            " unnest($4::bigint[]), unnest($5::int[]), unnest($6::bigint[]), unnest($7::double[]),"
+            " unnest($8::bigint[]), unnest($9::bigint[])",
             [list(column) for column in zip(*rows, strict=True)],
-        )
-        self._db.execute(
-            "update runs as r set last_step = coalesce(n.last_step, r.last_step),"
-            " total_steps = coalesce(n.total_steps, r.total_steps) from (select unnest($1::varchar[]) as run,"
-            " unnest($2::bigint[]) as last_step, unnest($3::bigint[]) as total_steps) as n where r.run = n.run",
-            [[run.run_id for run in runs], [run.before.step for run in runs], [run.total_steps for run in runs]],
         )
 
 
 def _sources(run: _Standing) -> Iterator[_Source]:
     """What the run's mirror holds beyond the tables, the oldest first."""
-    mirror = Mirror(run.run_id)
-    older = dict(mirror.older(TRAIN_LOG))
+    older = dict(run.mirror.older(TRAIN_LOG))
     newest = 1 + max(older, default=0)
     for generation in range(run.generation, newest + 1):
-        path = older.get(generation, mirror.path(TRAIN_LOG))
+        path = older.get(generation, run.mirror.path(TRAIN_LOG))
         byte_offset, line_no = (run.byte_offset, run.line_no) if generation == run.generation else (0, 1)
         size = path.stat().st_size if path.exists() else 0
         if size > byte_offset:
@@ -345,5 +352,5 @@ def _summary(run: _Standing, tally: _Tally) -> IngestSummary:
         rows_without_step=tally.num_without_step,
         attempts=run.attempt.attempt,
         last_step=run.before.step,
-        held_back_bytes=Mirror(run.run_id).size(TRAIN_LOG, run.generation) - run.byte_offset,
+        held_back_bytes=run.mirror.size(TRAIN_LOG, run.generation) - run.byte_offset,
     )

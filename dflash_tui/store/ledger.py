@@ -26,13 +26,13 @@ def put_run(db: duckdb.DuckDBPyConnection, record: RunRecord) -> None:
     values += [record.parent, record.code_hash, config]
     if has_run(db, record.run_id):
         db.execute(
-            "update runs set name = $2, kind = $3, host = $4, path = $5, log = $6, created = $7, parent = $8,"
+            "update registered set name = $2, kind = $3, host = $4, path = $5, log = $6, created = $7, parent = $8,"
             " code_hash = $9, config = $10 where run = $1",
             values,
         )
     else:
         marks = ", ".join(f"${n}" for n in range(1, 11))
-        db.execute(f"insert into runs ({_RECORD}, state) values ({marks}, 'absent')", values)  # noqa: S608
+        db.execute(f"insert into registered ({_RECORD}, state) values ({marks}, 'absent')", values)  # noqa: S608
 
 
 def put_event(db: duckdb.DuckDBPyConnection, run_id: str, event: RunEvent) -> None:
@@ -45,7 +45,7 @@ def put_event(db: duckdb.DuckDBPyConnection, run_id: str, event: RunEvent) -> No
     state = _state(event.state)
     is_over = state is not None and state.is_over
     db.execute(
-        "update runs set state = $2, reason = $3, code = $4, signal = $5, attempt = coalesce($6, attempt),"
+        "update registered set state = $2, reason = $3, code = $4, signal = $5, attempt = coalesce($6, attempt),"
         " pid = case when $8 then null else coalesce($7, pid) end,"
         " state_since = case when state = $2 and coalesce($6, attempt) is not distinct from attempt"
         " then coalesce(state_since, $9) else $9 end where run = $1",
@@ -70,7 +70,7 @@ def put_gpus(db: duckdb.DuckDBPyConnection, run_id: str, samples: Sequence[GpuSa
 
 def forget_run(db: duckdb.DuckDBPyConnection, run_id: str) -> None:
     """Take out all that the tables hold of a run."""
-    for table in ("logged", "rejects", "attempts", "keys", "cursors", "events", "gpus", "runs"):
+    for table in ("logged", "rejects", "attempts", "keys", "cursors", "events", "gpus", "registered"):
         db.execute(f"delete from {table} where run = $1", [run_id])  # noqa: S608 - names of our own
 
 
@@ -79,7 +79,7 @@ def _state(text: str) -> RunState | None:
 
 
 def has_run(db: duckdb.DuckDBPyConnection, run_id: str) -> bool:
-    return bool(db.execute("select 1 from runs where run = $1", [run_id]).fetchall())
+    return bool(db.execute("select 1 from registered where run = $1", [run_id]).fetchall())
 
 
 def list_runs(db: duckdb.DuckDBPyConnection, run_id: str | None = None) -> list[Run]:
@@ -96,7 +96,7 @@ def extents(db: duckdb.DuckDBPyConnection) -> dict[str, tuple[int, int, int]]:
     """How much of each run is in the tables, as `Mirror.extent` has it."""
     rows = db.execute(
         "select run, coalesce(any_value(c.generation), 1), coalesce(any_value(c.byte_offset), 0), count(e.kind)"
-        " from runs left join cursors c using (run) left join events e using (run) group by run"
+        " from registered left join cursors c using (run) left join events e using (run) group by run"
     ).fetchall()
     return {run: (generation, byte_offset, num_events) for run, generation, byte_offset, num_events in rows}
 

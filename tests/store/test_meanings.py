@@ -26,7 +26,7 @@ def test_every_public_column_is_explained_and_no_other() -> None:
 
 def test_types_are_those_of_the_tables() -> None:
     found = {(m.table, m.column): m for m in meanings()}
-    assert found["steps", "*"].type == "view" and found["runs", "*"].type == "table"
+    assert found["steps", "*"].type == "view" and found["events", "*"].type == "table"
     assert found["steps", "position_acc"].type == "DOUBLE[]"
     assert found["steps", "step_time_s"][2:4] == ("DOUBLE", "s")
     assert found["evals", "accept_hist"].type == "BIGINT[]"

@@ -16,8 +16,8 @@ with duckdb.connect(sys.argv[1]) as db:
             {"by": nth * num, "num": num},
         )
     db.execute(
-        "update cursors set line_no = 1 + $last, last_step = $last, byte_offset = byte_offset * $times",
+        "update cursors set line_no = 1 + $last, before_step = $last, last_step = $last,"
+        " byte_offset = byte_offset * $times",
         {"last": num * int(sys.argv[2]), "times": int(sys.argv[2])},
     )
-    db.execute("update runs set last_step = $1", [num * int(sys.argv[2])])
 print("{}")
