@@ -11,7 +11,7 @@ from dflash_tui.errors import UsageError
 from dflash_tui.remote.adopt import FoundLog
 from dflash_tui.remote.follow import LOG, Chunk
 from dflash_tui.runs import RunRecord
-from dflash_tui.store.shapes import detect, line_reader
+from dflash_tui.store.shapes import detect, line_reader, packing
 from dflash_tui.text import visible
 
 # The kinds of runs that this is for.
@@ -19,7 +19,6 @@ KINDS = frozenset({"script", "adopted"})
 # What a script prints is mixed with whatever else goes to its terminal: only records are looked for.
 _PRINTED = "text"
 _read_printed = line_reader(_PRINTED)
-_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\x00", b"BZh", b"PK\x03\x04")
 _COMMON = {
     "train_log",
     "trainer_log",
@@ -54,10 +53,12 @@ def settled(record: RunRecord, chunks: Sequence[Chunk]) -> RunRecord:
 
 def followable(found: FoundLog) -> str:
     """The shape of a log that is to be followed where it lies; UsageError for one that cannot be."""
-    if found.head.startswith(_PACKED):
+    if found.head.startswith(packing.GZIP):
         raise UsageError(
             f"{visible(found.path)}: is packed, so nobody writes it any more: copy it here and `ingest` it"
         )
+    if reason := packing.objection(found.head):
+        raise UsageError(f"{visible(found.path)}: {reason}")
     if b"\0" in found.head[:1024].strip(b"\0"):
         raise UsageError(f"{visible(found.path)}: is no text, so it cannot be followed as a log")
     shape = detect(found.head)

@@ -1,4 +1,4 @@
-"""Commands about machines, and what already runs on them."""
+"""`attach`: a run that somebody else started, taken up where it is."""
 
 from typing import TYPE_CHECKING, Annotated
 

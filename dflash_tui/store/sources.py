@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import given_run_id
-from dflash_tui.store.shapes import detect, documents
+from dflash_tui.store.shapes import detect, documents, packing
 
 _HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 4 << 20
@@ -27,15 +27,6 @@ _MAX_DOCUMENT_BYTES = 256 << 20
 # Logs shrink 5 to 50 times. What unpacks to more than this many times its size is no log; deflate's own limit is 1032.
 _MAX_RATIO = 250
 _FREE_BYTES = 64 << 20
-_GZIP = b"\x1f\x8b"
-_FOREIGN = {
-    b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first",
-    b"\xfd7zXZ\x00": "is packed with xz: unpack it first",
-    b"BZh": "is packed with bzip2: unpack it first",
-    b"PK\x03\x04": "is a zip archive: unpack it first",
-    b"\xff\xfe": "is UTF-16 text: convert it first, iconv -f UTF-16 -t UTF-8",
-    b"\xfe\xff": "is UTF-16 text: convert it first, iconv -f UTF-16 -t UTF-8",
-}
 _PART = re.compile(r"(?P<base>.*?)(?:\.(?P<number>\d{1,3})|[-.](?P<date>\d{4}-?\d\d-?\d\d[-_T.:\d]*))?(?P<gz>\.gz)?")
 
 
@@ -102,12 +93,11 @@ def open_log(
         with file.open("rb") as raw:
             notes: list[str] = []
             go_on()
-            lines = _unpacked(file, raw, notes, go_on) if raw.read(2) == _GZIP else raw
+            lines = _unpacked(file, raw, notes, go_on) if raw.read(2) == packing.GZIP else raw
             lines.seek(0)
             head = lines.read(_HEAD_BYTES)
-            for sign, reason in _FOREIGN.items():
-                if head.startswith(sign):
-                    raise UsageError(f"{file}: {reason}")
+            if reason := packing.objection(head):
+                raise UsageError(f"{file}: {reason}")
             shape = _shape(file, head, asked, held)
             if shape == "trainer_state":
                 lines = _laid_out(file, lines)

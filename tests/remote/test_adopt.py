@@ -241,6 +241,8 @@ async def test_what_cannot_be_followed_is_refused(agent: AgentClient, tmp_path: 
         await look(agent, str(inside))
     for content, why in (
         (b"\x1f\x8b\x08\0", "is packed"),
+        (b"\x28\xb5\x2f\xfd\0", "is packed with zstd"),
+        ("step 1\n".encode("utf-16"), "is UTF-16 text"),
         (b"ab\0\1\2", "is no text"),
         (b'{"best_metric": null,\n "log_history": [\n{"step": 1}]}', "a JSON document that is written anew"),
     ):
