@@ -27,7 +27,7 @@ class Dataset:
 
 def prepare(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Dataset:
     """Reads the rows, lets the target write the responses that are missing, and drops what cannot be trained on."""
-    path = Path(config["data.path"]) if config["data.path"] else target.path / "prompts.jsonl"
+    path = rows_path(config, target)
     rows, num_too_long = read_rows(path, target.tokenizer, config)
     beyond: int = config["block_size"]
     kept_in = Path(config["run_dir"]) / "responses.jsonl"
@@ -56,3 +56,8 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None], rank
     sequences = [s.tokens for s in kept] + [h.prompt + h.response for h in held_out]
     digest = hashlib.sha256(json.dumps(sequences).encode()).hexdigest()
     return Dataset(kept, held_out, digest, notes)
+
+
+def rows_path(config: Config, target: Target) -> Path:
+    """Where the rows are: as the config says, else beside the target."""
+    return Path(config["data.path"]) if config["data.path"] else target.path / "prompts.jsonl"
