@@ -17,6 +17,7 @@ from trainer.batches import Batch, seed_for
 from trainer.blocks import draw_anchors
 from trainer.config import Config
 from trainer.metrics import Tally
+from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.step import Objective, noisy
 
@@ -47,7 +48,7 @@ class Step:
 class Engine:
     """The drafter's gradients and their steps."""
 
-    def __init__(self, objective: Objective, optimizer: torch.optim.Optimizer, ranks: Ranks, config: Config) -> None:
+    def __init__(self, objective: Objective, optimizer: Optimizer, ranks: Ranks, config: Config) -> None:
         self._objective, self._optimizer, self._ranks, self._config = objective, optimizer, ranks, config
         limit = config["max_grad_norm"]
         self.limit = math.inf if limit in (None, "none") else float(limit)
@@ -100,9 +101,7 @@ class Engine:
         self._ranks.add_gradients(parameters, weight)
         step.grad_norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.limit))
         if step.is_finite:
-            for group in self._optimizer.param_groups:
-                group["lr"] = lr
-            self._optimizer.step()
+            self._optimizer.step(lr)
             step.stepped = True
 
     @contextmanager

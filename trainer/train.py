@@ -21,7 +21,7 @@ from trainer.feed import Feed
 from trainer.log import Log
 from trainer.loss import make_scoring
 from trainer.model import Drafter
-from trainer.optimizer import make_optimizer
+from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.records import Window, rounded, start_record
 from trainer.step import Objective
@@ -87,7 +87,7 @@ class Run:
         }
         from_final = config["teacher"] == "final_hidden"
         self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final)
-        self._optimizer = make_optimizer(self._drafter, config)
+        self._optimizer = Optimizer(self._drafter, config)
         self._engine = Engine(self._objective, self._optimizer, ranks, config)
         self._faults = Faults(config["max_nonfinite_steps"])
         self.step = self._tokens_total = 0
@@ -105,7 +105,7 @@ class Run:
         if self._found:
             state = self._found.state()
             self._drafter.load_state_dict(self._found.weights())
-            self._optimizer.load_state_dict(state["optimizer"])
+            self._optimizer.load(state["optimizer"])
             self.step, self._tokens_total = state["step"], state["tokens_total"]
             self._best = tuple(state["best"])
             notes += checkpoint.changes(state, self._config, self._data.digest)
@@ -168,7 +168,7 @@ class Run:
         state = {
             "step": self.step,
             "tokens_total": self._tokens_total,
-            "optimizer": self._optimizer.state_dict(),
+            "optimizer": self._optimizer.state(),
             "best": list(self._best),
             "config": nest(self._config),
             "data_hash": self._data.digest,
@@ -190,11 +190,12 @@ class Run:
         if self._window.is_empty:
             return
         sparse = self.is_due(self._config["log_arrays_every"])
+        lr = schedule.lr(self._config, self.step - 1, self.total_steps)
         self._log.write(
             "train",
             step=self.step,
             epoch=round(self._feed.epochs(self.step), 5),
-            lr=rounded(schedule.lr(self._config, self.step - 1, self.total_steps)),
+            **{name: rounded(rate) for name, rate in self._optimizer.rates(lr).items()},
             noise_std=rounded(schedule.noise_std(self._config, self.step - 1, self.total_steps)),
             **self._window.fields(self._engine.limit, sparse=sparse),
             tokens_total=self._tokens_total,

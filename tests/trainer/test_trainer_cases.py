@@ -17,7 +17,7 @@ from trainer.data import Sample
 from trainer.engine import Engine
 from trainer.loss import Scoring
 from trainer.model import Drafter
-from trainer.optimizer import make_optimizer
+from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.records import Window
 from trainer.run import run
@@ -38,7 +38,7 @@ def test_86_rows_without_a_target_teach_nothing_and_the_share_of_supervised_toke
     def stepped(tokens, mask):
         drafter = Drafter(draft_shape(tiny, (None, None)), torch.Generator().manual_seed(0))
         config = checked(tmp_path)
-        engine = Engine(Objective(tiny, drafter, 4, Scoring(4.0)), make_optimizer(drafter, config), Ranks(), config)
+        engine = Engine(Objective(tiny, drafter, 4, Scoring(4.0)), Optimizer(drafter, config), Ranks(), config)
         batch = Batch(tokens, mask, torch.full((len(mask),), mask.shape[1]))
         return engine.step(iter([(0, batch)]), 1e-3, 0.0), drafter
 
@@ -81,7 +81,7 @@ def test_91_the_learning_rate_of_a_resumed_run_is_that_of_one_that_never_stopped
     def listening(self, batches, lr, noise_std):
         taken.append(lr)
         done = step(self, batches, lr, noise_std)
-        of_groups.append({group["lr"] for group in self._optimizer.param_groups})
+        of_groups.append({group["lr"] for part, _ in self._optimizer._parts for group in part.param_groups})
         return done
 
     def take_step_and_signal(self):

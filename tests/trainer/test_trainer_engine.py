@@ -13,7 +13,7 @@ from trainer.head import head_scores
 from trainer.loss import Mix, Scoring
 from trainer.metrics import Tally
 from trainer.model import Drafter
-from trainer.optimizer import make_optimizer
+from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.records import Window
 from trainer.run import run
@@ -38,7 +38,7 @@ def make_engine(tmp_path, tiny, scoring=None, **changes) -> tuple[Engine, Drafte
     config = checked(tmp_path, **changes)
     drafter = Drafter(draft_shape(tiny, (None, None)), torch.Generator().manual_seed(0))
     objective = Objective(tiny, drafter, 4, scoring or Scoring(4.0, "streak"))
-    return Engine(objective, make_optimizer(drafter, config), Ranks(), config), drafter
+    return Engine(objective, Optimizer(drafter, config), Ranks(), config), drafter
 
 
 def batches(*groups: list[Sample]):

@@ -12,7 +12,7 @@ from trainer.data import Sample
 from trainer.engine import Engine
 from trainer.loss import Scoring
 from trainer.model import Drafter
-from trainer.optimizer import make_optimizer
+from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.step import Objective
 from trainer.target import Target
@@ -24,7 +24,7 @@ def steps(ranks: Ranks) -> list[tuple[float | None, float, bool]]:
     config = checked(Path("/nowhere"))
     target = Target(config)
     drafter = Drafter(draft_shape(target, (None, None)), torch.Generator().manual_seed(0))
-    engine = Engine(Objective(target, drafter, 4, Scoring(4.0)), make_optimizer(drafter, config), ranks, config)
+    engine = Engine(Objective(target, drafter, 4, Scoring(4.0)), Optimizer(drafter, config), ranks, config)
     samples = [Sample(list(range(40)), 5), Sample(list(range(9)), 9)]
     batches = [collate([sample], target.device) for sample in samples]
     told = []
