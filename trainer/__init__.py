@@ -11,7 +11,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     batches, schedule           what belongs to which step
     blocks, model, structured   the method: anchors, the drafter, its attention
     loss, head, metrics, step   the objective, and what was right
-    evaluate                    what the drafter is worth
+    evaluate, comparison        what a drafter is worth; several side by side
     ddtree, tree_decode         drafts as trees
     checkpoint, zlab            what a run leaves for a server, and to go on from
     drafts, export              drafters of other people, and for other people's servers

@@ -41,6 +41,8 @@ def read_rows(path: Path, tokenizer: Any, config: Config) -> tuple[list[Row], in
     Raises ConfigError naming file and line.
     """
     limits = {"train": config["data.num_train"], "eval": config["data.num_eval"]}
+    if config["kind"] == "evaluate":
+        limits["train"] = 0
     rows: list[Row] = []
     taken = {"train": 0, "eval": 0}
     num_too_long = 0
@@ -56,8 +58,9 @@ def read_rows(path: Path, tokenizer: Any, config: Config) -> tuple[list[Row], in
             continue
         taken[split] += 1
         rows.append(row)
-    if not taken["train"]:
-        raise ConfigError(f"{path}: holds no row to train on; every row needs a prompt or messages")
+    wanted, purpose = ("eval", "evaluate") if config["kind"] == "evaluate" else ("train", "train")
+    if not taken[wanted]:
+        raise ConfigError(f"{path}: holds no row to {purpose} on; every row needs a prompt or messages")
     return rows, num_too_long
 
 

@@ -44,7 +44,7 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None], rank
             samples.append(Sample(row.prompt + response, len(row.prompt), row.line))
     # One token is the anchor, the next is the least that it can be asked for.
     kept = [sample for sample in samples if len(sample.tokens) - sample.start >= 2]
-    if not kept:
+    if not kept and config["kind"] != "evaluate":
         raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
     notes = []
     if num_too_long:

@@ -74,19 +74,28 @@ def read(folder: Path) -> Draft:
         raise ConfigError(f"{folder}: config.json is not a DFlash drafter's ({e} is missing)") from e
 
 
-def check_fits(draft: Draft, now: dict[str, Any], shape: DraftShape) -> None:
-    """ConfigError if `draft` was not made for the target and the layers of this run's draft config and shape."""
-    own, its = shape_of(draft.told), draft.told
-    pairs = [
-        (key, its["dflash_config"][key], now["dflash_config"][key]) for key in ("mask_token_id", "target_layer_ids")
-    ]
-    pairs += [(key, its[key], now[key]) for key in ("hidden_size", "head_dim", "vocab_size", "rope_theta")]
-    pairs += [("num_draft_layers", own.num_layers, shape.num_layers), ("sliding windows", own.windows, shape.windows)]
+def check_target(draft: Draft, now: dict[str, Any], key: str) -> None:
+    """ConfigError if `draft`, named by the config's `key`, was made for another target than the draft config `now`."""
+    its = draft.told
+    pairs = [(name, its[name], now[name]) for name in ("hidden_size", "head_dim", "vocab_size", "rope_theta")]
     if its["num_target_layers"] is not None:
         pairs.append(("num_target_layers", its["num_target_layers"], now["num_target_layers"]))
-    for key, theirs, ours in pairs:
+    _compare(draft, pairs, key, "the target")
+
+
+def check_fits(draft: Draft, now: dict[str, Any], shape: DraftShape) -> None:
+    """ConfigError if `draft` cannot go on as a drafter of this shape, and of this run's draft config."""
+    check_target(draft, now, "init_from")
+    own, its = shape_of(draft.told), draft.told["dflash_config"]
+    pairs = [(name, its[name], now["dflash_config"][name]) for name in ("mask_token_id", "target_layer_ids")]
+    pairs += [("num_draft_layers", own.num_layers, shape.num_layers), ("sliding windows", own.windows, shape.windows)]
+    _compare(draft, pairs, "init_from", "this run")
+
+
+def _compare(draft: Draft, pairs: list[tuple[str, Any, Any]], key: str, whose: str) -> None:
+    for name, theirs, ours in pairs:
         if theirs != ours:
-            raise ConfigError(f"init_from: the drafter in {draft.path} has {key} {theirs} and this run has {ours}")
+            raise ConfigError(f"{key}: the drafter in {draft.path} has {name} {theirs} and {whose} has {ours}")
 
 
 def shape_of(told: dict[str, Any]) -> DraftShape:

@@ -4,19 +4,20 @@ Decoding is the truth; the teacher-forced figures say why. Nothing here is rando
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from trainer.batches import collate
+from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, eligible, every_anchor
 from trainer.data import Sample
 from trainer.decode import Decoded, lookup, speculative
 from trainer.head import Mix
 from trainer.metrics import Tally
 from trainer.step import Objective
+from trainer.target import Features
 from trainer.tree_decode import tree_speculative
 
 # Rows of a teacher-forced batch: small, because every stride-th position of each is a block.
@@ -37,36 +38,56 @@ class HeldOut:
 
 
 def evaluate(
-    objective: Objective,
+    objectives: Sequence[Objective],
     held_out: Sequence[HeldOut],
     stride: int,
     few: int | None = None,
     *,
     trees: bool = False,
-) -> tuple[float, dict[str, Any]]:
-    """Tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record.
+) -> list[tuple[float, dict[str, Any]]]:
+    """For each drafter: tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record.
 
-    With `trees`, these prompts are decoded by DDTree too.
+    All are asked about the same prompts and the same hidden states. With `trees`, the first `few` are decoded by DDTree
+    too.
     """
     began = time.monotonic()
+    forced = teacher_forced(objectives, held_out, stride)
+    walked = walks(objectives, held_out)
+    shared = (time.monotonic() - began) / len(objectives)
+    told = []
+    for objective, counts, walk in zip(objectives, forced, walked, strict=True):
+        began = time.monotonic() - shared
+        decoded = speculative(
+            objective.target,
+            objective.drafter,
+            [row.prompt for row in held_out],
+            [len(row.response) for row in held_out],
+            objective.block_size,
+        )
+        in_trees = tree_taus(objective, held_out[:few]) if trees else {}
+        fields = _fields(objective, held_out, decoded, counts, walk) | in_trees
+        # A response of one token has no round.
+        tau = macro_tau([row.accepted for row in decoded[:few]]) or 1.0
+        told.append((tau, {**fields, "seconds": time.monotonic() - began}))
+    return told
+
+
+def _fields(
+    objective: Objective, held_out: Sequence[HeldOut], decoded: list[Decoded], counts: Tally, walk: list[list[int]]
+) -> dict[str, Any]:
     size = objective.block_size
-    prompts = [row.prompt for row in held_out]
-    budgets = [len(row.response) for row in held_out]
-    decoded = speculative(objective.target, objective.drafter, prompts, budgets, size)
     copied = [lookup(r.prompt, r.response + r.beyond, len(r.response), size) for r in held_out]
-    counts = teacher_forced(objective, held_out, stride)
-    tau, forced = macro_tau([row.accepted for row in decoded]), counts.scalars()["accept_len"]
     rounds = [row.accepted for row in decoded]
+    tau, forced = macro_tau(rounds), counts.scalars()["accept_len"]
     prefix_acc = counts.prefix_acc()
-    fields = {
+    return {
         "name": "heldout",
         "n_samples": len(held_out),
         "tau_linear_macro": tau,
         "tau_linear_micro": micro_tau(rounds),
         "lookup_tau_macro": macro_tau(copied),
         "lossless": lossless_share(decoded, held_out),
-        **(tree_taus(objective, held_out[:few]) if trees else {}),
-        "walk_accept_len": micro_tau(walks(objective, held_out)),
+        "walk_accept_len": micro_tau(walk),
         "tau_gap": None if tau is None or forced is None else tau - forced,
         "eval_loss": counts.losses()["loss"],
         **counts.scalars(),
@@ -74,10 +95,7 @@ def evaluate(
         "accept_hist": histogram(rounds, size),
         "position_acc": counts.position_acc(),
         "prefix_acc": prefix_acc,
-        "seconds": time.monotonic() - began,
     }
-    # A response of one token has no round.
-    return macro_tau(rounds[:few]) or 1.0, fields
 
 
 def tree_taus(objective: Objective, held_out: Sequence[HeldOut]) -> dict[str, Any]:
@@ -92,35 +110,42 @@ def tree_taus(objective: Objective, held_out: Sequence[HeldOut]) -> dict[str, An
 
 
 @torch.no_grad()
-def teacher_forced(objective: Objective, held_out: Sequence[HeldOut], stride: int) -> Tally:
-    """Counts over every stride-th position of the target's own responses."""
+def teacher_forced(objectives: Sequence[Objective], held_out: Sequence[HeldOut], stride: int) -> list[Tally]:
+    """Each drafter's counts over every stride-th position of the target's own responses."""
     samples = sorted((Sample(r.prompt + r.response, len(r.prompt)) for r in held_out), key=lambda s: len(s.tokens))
-    # Against what the target wrote, whatever the drafter is trained on.
-    judge = replace(objective, from_final=False, scoring=replace(objective.scoring, mix=Mix()))
-    total = Tally.empty(objective.block_size, objective.target.device)
+    judges = _judges(objectives)
+    totals = [Tally.empty(judge.block_size, judge.target.device) for judge in judges]
     for i in range(0, len(samples), _FORCED_BATCH):
-        batch = collate(samples[i : i + _FORCED_BATCH], objective.target.device)
+        batch = collate(samples[i : i + _FORCED_BATCH], judges[0].target.device)
         if eligible(batch.response).any():
-            features, _ = judge.features(batch)
-            total += judge.loss(batch, features, every_anchor(batch.response, stride))[1]
-    return total
+            anchors = every_anchor(batch.response, stride)
+            for place, (judge, features) in enumerate(_heard(judges, batch)):
+                totals[place] += judge.loss(batch, features, anchors)[1]
+    return totals
 
 
 @torch.no_grad()
-def walks(objective: Objective, held_out: Sequence[HeldOut]) -> list[list[int]]:
-    """What decoding would accept, round by round, told from the target's own responses: the block at the first token,
-    then the one behind what that gets right, and so on. Another number than decoding gives is a fault of one of them.
+def walks(objectives: Sequence[Objective], held_out: Sequence[HeldOut]) -> list[list[list[int]]]:
+    """What decoding would accept, by each drafter in each response, round by round, told from the responses alone: the
+    block at the first token, then the one behind what that gets right, and so on. Another number than decoding gives is
+    a fault of one of them.
     """
-    judge = replace(objective, from_final=False, scoring=replace(objective.scoring, mix=Mix()))
-    return [_walk(judge, row) if len(row.response) > 1 else [] for row in held_out]
+    judges = _judges(objectives)
+    rounds: list[list[list[int]]] = [[] for _ in judges]
+    for row in held_out:
+        if len(row.response) < 2:
+            for own in rounds:
+                own.append([])
+            continue
+        batch = collate([Sample(row.prompt + row.response + row.beyond, len(row.prompt))], judges[0].target.device)
+        for own, (judge, features) in zip(rounds, _heard(judges, batch), strict=True):
+            own.append(_walk(judge, batch, features, len(row.prompt), len(row.response)))
+    return rounds
 
 
-def _walk(judge: Objective, row: HeldOut) -> list[int]:
-    text, start = row.prompt + row.response + row.beyond, len(row.prompt)
-    batch = collate([Sample(text, start)], judge.target.device)
-    features, _ = judge.features(batch)
+def _walk(judge: Objective, batch: Batch, features: Features, start: int, length: int) -> list[int]:
     runs: list[int] = []
-    places = torch.arange(start, start + len(row.response) - 1, device=judge.target.device)
+    places = torch.arange(start, start + length - 1, device=judge.target.device)
     for some in torch.split(places, _WALK_BLOCKS):
         anchors = Anchors(some[None], torch.ones_like(some[None], dtype=torch.bool))
         runs += judge.runs(batch, features, anchors)[0].tolist()
@@ -129,6 +154,17 @@ def _walk(judge: Objective, row: HeldOut) -> list[int]:
         rounds.append(runs[at] + 1)
         at += runs[at] + 1
     return rounds
+
+
+def _judges(objectives: Sequence[Objective]) -> list[Objective]:
+    """Against what the target wrote, whatever the drafters are trained on."""
+    return [replace(o, from_final=False, scoring=replace(o.scoring, mix=Mix())) for o in objectives]
+
+
+def _heard(judges: Sequence[Objective], batch: Batch) -> Iterable[tuple[Objective, Features]]:
+    """Each with what it hears of one pass of the target."""
+    target = judges[0].target
+    return zip(judges, target.features_for(batch.tokens, [j.target.layer_ids for j in judges]), strict=True)
 
 
 def macro_tau(rounds: Sequence[Sequence[int]]) -> float | None:

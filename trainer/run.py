@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from trainer.comparison import compare
 from trainer.config import Config
 from trainer.errors import RunError
 from trainer.log import Log
@@ -21,6 +22,7 @@ from trainer.ranks import Ranks
 from trainer.stop import Stop
 from trainer.train import train
 
+_KINDS = {"train": train, "evaluate": compare}
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -36,7 +38,7 @@ def run(config: Config) -> int:
         ranks.join(ranks.device(config["device"]))
         with Log(folder / "train_log.jsonl", ranks.index) as log:
             try:
-                train(config, log, stop, ranks)
+                _KINDS[config["kind"]](config, log, stop, ranks)
             except Exception as e:
                 reason, exit_code, _ = _ending(e, folder)
                 with contextlib.suppress(OSError):

@@ -114,7 +114,7 @@ class SelfCheck:
     def gap(self) -> Verdict:
         decoded = self._decode(self.drafter)
         tau = micro_tau([row.accepted for row in decoded]) or 1.0
-        forced = micro_tau(walks(self.objective, self.texts)) or 1.0
+        forced = micro_tau(walks([self.objective], self.texts)[0]) or 1.0
         lossless = lossless_share(decoded, self.texts)
         limit = _TOLERANCE.get(self.target.model.dtype, 0.05) * forced
         sentence = f"decoding takes {tau:.3f} tokens a pass, the texts promise {forced:.3f}; lossless {lossless:.0%}"

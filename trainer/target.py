@@ -3,8 +3,10 @@
 Owns every use of transformers. Nothing here is trained, and nothing of it is ever saved.
 """
 
+import copy
 import hashlib
 import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,12 @@ class Target:
         """Tokens that end a response."""
         ends = self.model.generation_config.eos_token_id
         return frozenset(() if ends is None else [ends] if isinstance(ends, int) else ends)
+
+    def listening(self, layer_ids: list[int], mask_token_id: int) -> "Target":
+        """The same model, loaded once, for a drafter that listens to other layers or has another mask."""
+        other = copy.copy(self)
+        other.layer_ids, other.mask_token_id = layer_ids, mask_token_id
+        return other
 
     def fingerprint(self) -> str:
         """Changes when the target does: its config, and the names and sizes of its weights."""
@@ -148,6 +156,13 @@ class Target:
             for handle in handles:
                 handle.remove()
         return Features(torch.cat([taps[i] for i in self.layer_ids], dim=-1), last[0] if final else None)
+
+    def features_for(self, tokens: Tensor, listeners: Sequence[Sequence[int]]) -> list[Features]:
+        """`features` for several drafters that listen to layers of their own, of one pass."""
+        everyone = sorted({i for ids in listeners for i in ids})
+        taps = self.listening(everyone, self.mask_token_id).features(tokens).taps
+        by_layer = dict(zip(everyone, taps.chunk(len(everyone), dim=-1), strict=True))
+        return [Features(torch.cat([by_layer[i] for i in ids], dim=-1)) for ids in listeners]
 
     @torch.no_grad()
     def run(self, tokens: Tensor, starts: Tensor, cache: KeyValueCache, *, tap: bool) -> tuple[Tensor, Tensor | None]:

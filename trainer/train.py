@@ -146,7 +146,8 @@ class Run:
         if held_out and self._ranks.is_first:
             when = self._config["eval.ddtree"]
             trees = when == "always" or (when == "last" and self.step == self.total_steps)
-            tau, fields = evaluate(self._objective, held_out, self._config["eval.anchor_stride"], few, trees=trees)
+            stride = self._config["eval.anchor_stride"]
+            ((tau, fields),) = evaluate([self._objective], held_out, stride, few, trees=trees)
             self._log.write("eval", step=self.step, **fields)
             best = tau > self._best[1] and self.step > 0
             if best:

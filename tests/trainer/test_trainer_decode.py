@@ -147,7 +147,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     rows = []
     for prompt, row in zip(prompts, greedy(tiny, prompts, BUDGETS, tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
-    _, fields = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
+    ((_, fields),) = evaluate([Objective(tiny, drafter, size, Scoring(4.0))], rows, 3)
     assert fields["n_samples"] == len(prompts)
     assert fields["lossless"] == 1.0
     assert 1.0 <= fields["tau_linear_macro"] < 1.2
@@ -163,7 +163,7 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     assert fields["tau_gap"] == fields["tau_linear_macro"] - fields["accept_len"]
     assert len(fields["position_acc"]) == len(fields["prefix_acc"]) == size - 1
     assert fields["full_block_rate"] == fields["prefix_acc"][-1]
-    _, again = evaluate(Objective(tiny, drafter, size, Scoring(4.0)), rows, 3)
+    ((_, again),) = evaluate([Objective(tiny, drafter, size, Scoring(4.0))], rows, 3)
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
 
 
@@ -176,9 +176,9 @@ def test_the_walk_over_the_responses_is_the_decode(tiny, trained, prompts, monke
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
     rounds = [row.accepted for row in speculative(tiny, drafter, prompts, budgets, size)]
     assert max(max(r, default=0) for r in rounds) > 1
-    assert walks(Objective(tiny, drafter, size, Scoring(4.0)), rows) == rounds
+    assert walks([Objective(tiny, drafter, size, Scoring(4.0))], rows)[0] == rounds
     monkeypatch.setattr("trainer.evaluate._WALK_BLOCKS", 7)
-    assert walks(Objective(tiny, drafter, size, Scoring(4.0)), rows) == rounds
+    assert walks([Objective(tiny, drafter, size, Scoring(4.0))], rows)[0] == rounds
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +218,7 @@ def test_the_trees_of_an_evaluation(tiny, trained, prompts):
     rows = []
     for prompt, row in zip(prompts, greedy(tiny, prompts, BUDGETS, tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
-    _, fields = evaluate(Objective(tiny, trained, size, Scoring(4.0)), rows, 3, trees=True)
+    ((_, fields),) = evaluate([Objective(tiny, trained, size, Scoring(4.0))], rows, 3, trees=True)
     taus = [fields[f"ddtree_tau_b{nodes}"] for nodes in (8, 16, 32, 64)]
     assert all(1 < tau <= size for tau in taus) and taus[-1] > taus[0]
     one = tree_speculative(tiny, trained, prompts, BUDGETS, size, 1)
@@ -232,12 +232,12 @@ def test_a_wrong_token_is_seen(tiny, drafter, prompts):
     for prompt, row in zip(prompts[:2], greedy(tiny, prompts[:2], BUDGETS[:2], tail=size), strict=True):
         rows.append(HeldOut(prompt, row.tokens[:-size], row.tokens[-size:]))
     spoiled = [HeldOut(rows[0].prompt, [*rows[0].response[:-1], 1], rows[0].beyond), rows[1]]
-    assert evaluate(Objective(tiny, drafter, size, Scoring(4.0)), spoiled, 3)[1]["lossless"] == 0.5
+    assert evaluate([Objective(tiny, drafter, size, Scoring(4.0))], spoiled, 3)[0][1]["lossless"] == 0.5
 
 
 def test_teacher_forcing_counts_every_nth_block(tiny, drafter, prompts):
     row = HeldOut(prompts[0], greedy(tiny, prompts[:1], [20])[0].tokens, [])
-    counts = teacher_forced(Objective(tiny, drafter, 4, Scoring(4.0)), [row], 5)
+    (counts,) = teacher_forced([Objective(tiny, drafter, 4, Scoring(4.0))], [row], 5)
     # Positions 0, 5, 10 and 15 of the 20; the last block holds 3 supervised slots as all do.
     assert counts.blocks == 4
     assert counts.slots == [4, 4, 4]
