@@ -10,7 +10,7 @@ from trainer.config import ConfigError, check, flatten, load, nest, schema
 
 from .trainer_setup import ROOT, nested
 
-TYPES = {"integer", "number", "string", "boolean", "list[integer]", "list[number]"}
+TYPES = {"integer", "number", "string", "boolean", "list[integer]", "list[number]", "list[string]"}
 WORDS = {
     "type",
     "choices",
