@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
@@ -34,6 +35,13 @@ _AHEAD = 16
 _SHOWN = 5
 
 
+class _Copy(NamedTuple):
+    """A generation of a log in the mirror."""
+
+    path: Path
+    size: int
+
+
 @dataclass(slots=True)
 class _Standing:
     """Where the intake of a run stands: its row of `cursors`, its newest attempt, the keys it has logged."""
@@ -49,6 +57,7 @@ class _Standing:
     shape: str
     last_step: int | None
     total_steps: int | None
+    copies: dict[int, _Copy] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -153,7 +162,12 @@ class Intake:
 
     def _standing(self, run_id: str) -> _Standing:
         run = self._standings.pop(run_id, None) or self._load(run_id)
-        return self._load(run_id) if self._forget_lost(run) else run
+        run.copies = _copies(run)
+        if run.byte_offset > run.copies[run.generation].size:
+            self._forget(run)
+            run = self._load(run_id)
+            run.copies = _copies(run)
+        return run
 
     def _load(self, run_id: str) -> _Standing:
         keys = self._db.execute("select key from keys where run = $1", [run_id]).fetchall()
@@ -179,16 +193,13 @@ class Intake:
             total_steps,
         )
 
-    def _forget_lost(self, run: _Standing) -> bool:
-        """Whether the mirror is shorter than what was read from it, as after a disk lost its last writes: then the
-        tables forget the run's rows, and it is read again."""
-        if run.byte_offset <= run.mirror.size(TRAIN_LOG, run.generation):
-            return False
+    def _forget(self, run: _Standing) -> None:
+        """Of a mirror that is shorter than what was read from it, as after a disk lost its last writes, the tables
+        hold nothing any more, and it is read again."""
         with transaction(self._db):
             for table in ("logged", "rejects", "attempts", "keys", "cursors"):
                 self._db.execute(f"delete from {table} where run = $1", [run.run_id])  # noqa: S608 - names of our own
         self.on_forgotten(run.run_id)
-        return True
 
     def _batches(self, sources: list[_Source]) -> Generator[Batch]:
         """What the sources hold, in order; read ahead by other threads where there is much."""
@@ -291,14 +302,19 @@ class Intake:
         )
 
 
+def _copies(run: _Standing) -> dict[int, _Copy]:
+    """The generations of the run's log from the one that it stands at, the oldest first."""
+    older = dict(run.mirror.older(TRAIN_LOG))
+    numbers = range(run.generation, 2 + max(older, default=0))
+    paths = {number: older.get(number) or run.mirror.path(TRAIN_LOG) for number in numbers or (run.generation,)}
+    return {number: _Copy(path, path.stat().st_size if path.exists() else 0) for number, path in paths.items()}
+
+
 def _sources(run: _Standing) -> Iterator[_Source]:
     """What the run's mirror holds beyond the tables, the oldest first."""
-    older = dict(run.mirror.older(TRAIN_LOG))
-    newest = 1 + max(older, default=0)
-    for generation in range(run.generation, newest + 1):
-        path = older.get(generation, run.mirror.path(TRAIN_LOG))
+    newest = max(run.copies)
+    for generation, (path, size) in run.copies.items():
         byte_offset, line_no = (run.byte_offset, run.line_no) if generation == run.generation else (0, 1)
-        size = path.stat().st_size if path.exists() else 0
         if size > byte_offset:
             yield _Source(run, generation, path, byte_offset, line_no, size, is_closed=generation < newest)
 
@@ -352,5 +368,5 @@ def _summary(run: _Standing, tally: _Tally) -> IngestSummary:
         rows_without_step=tally.num_without_step,
         attempts=run.attempt.attempt,
         last_step=run.before.step,
-        held_back_bytes=run.mirror.size(TRAIN_LOG, run.generation) - run.byte_offset,
+        held_back_bytes=run.copies[run.generation].size - run.byte_offset,
     )

@@ -65,7 +65,12 @@ def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = Fals
     """
     num_bytes = SLICE_BYTES
     with path.open("rb") as file:
-        while block := _block(file, byte_offset, num_bytes):
+        size = os.fstat(file.fileno()).st_size
+        while byte_offset < size:
+            # No more than there is: to be given memory for a whole slice takes longer than to read a small log.
+            block = _block(file, byte_offset, min(num_bytes, size - byte_offset))
+            if not block:
+                return  # It became shorter under us.
             cut = block.rfind(b"\n")
             if cut < 0 and len(block) > MAX_LINE_BYTES:
                 end = _line_end(file, byte_offset + len(block))

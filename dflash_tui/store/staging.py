@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
+from operator import lt
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -233,23 +234,17 @@ def _count(db: duckdb.DuckDBPyConnection, staged: Staged) -> dict[int, tuple[Cou
     unknown_keys = "list(distinct json_keys(json_merge_patch('{}', extra))) filter (extra is not null)"
     extra = f"sum(len(json_keys(extra))), {unknown_keys}" if staged.has_extra else "0, null"
     rows = db.execute(f"""
-select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), {extra}, count(named){cells}
+select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), list(step) filter ({_HAS_STEP}),
+  (arg_max({{'epoch': epoch}}, rowid) filter ({_HAS_STEP})).epoch, {extra}, count(named){cells}
 from {staged.table} group by source""").fetchall()  # noqa: S608
-    steps = {
-        source: values
-        for source, *values in db.execute(f"""
-select source, count(*) filter (step <= before and source = source_before), arg_min(step, place), arg_max(step, place),
-  (arg_max({{'epoch': epoch}}, place)).epoch
-from (select source, step, epoch, rowid as place, lag(step) over () as before, lag(source) over () as source_before
-  from {staged.table} where {_HAS_STEP}) group by source""").fetchall()  # noqa: S608
-    }
     found = {}
-    for source, num_rows, num_without, num_unknown, unknown, num_named, *counts in rows:
+    for source, num_rows, num_without, steps, last_epoch, num_unknown, unknown, num_named, *counts in rows:
         there = Counter({column: n for column, n in zip(staged.columns, counts, strict=True) if n})
         keys = {*there, *(key for keys in unknown or () for key in keys)}
         there += Counter({"event": num_named, "extra": int(num_unknown or 0)})
-        back, *ends = steps.get(source, (0, None, None, None))
-        found[source] = (there, SourceCount(num_rows, num_without, keys, back == 0, *ends))
+        is_rising = all(map(lt, steps or (), steps[1:] if steps else ()))
+        first, last = (steps[0], steps[-1]) if steps else (None, None)
+        found[source] = (there, SourceCount(num_rows, num_without, keys, is_rising, first, last, last_epoch))
     return found
 
 
