@@ -7,6 +7,7 @@ follows is in the log, and a resumed run repeats no evaluation.
 import math
 import time
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -192,11 +193,12 @@ class Run:
             return
         sparse = self.is_due(self._config["log_arrays_every"])
         lr = schedule.lr(self._config, self.step - 1, self.total_steps)
+        rates: dict[str, Any] = {name: rounded(rate) for name, rate in self._optimizer.rates(lr).items()}
         self._log.write(
             "train",
             step=self.step,
             epoch=round(self._feed.epochs(self.step), 5),
-            **{name: rounded(rate) for name, rate in self._optimizer.rates(lr).items()},
+            **rates,
             noise_std=rounded(schedule.noise_std(self._config, self.step - 1, self.total_steps)),
             **self._window.fields(self._engine.limit, sparse=sparse),
             tokens_total=self._tokens_total,
