@@ -10,7 +10,7 @@ number) means that the lines are taken again, by halves, until the few that are 
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -125,7 +125,8 @@ def _written(file: Path, text: bytes) -> Iterator[Path]:
             raise DflashError(f"{file}: cannot be written ({e.strerror})") from e
         yield file
     finally:
-        file.unlink(missing_ok=True)
+        with suppress(OSError):
+            file.unlink()
 
 
 def drop(db: duckdb.DuckDBPyConnection, parts: Sequence[Staged]) -> None:

@@ -1,9 +1,12 @@
 """Which lines DuckDB may parse by itself: those whose form says all, counted when they are parsed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from dflash_tui import paths
+from dflash_tui.errors import DflashError
 from dflash_tui.runs import RunRecord
 from dflash_tui.store import files, intake, rows
 from dflash_tui.store import lines as lines_module
@@ -170,3 +173,29 @@ def test_an_ingest_that_is_broken_off_leaves_nothing_staged(
     assert rows_of(database, "select count(*) from steps") == [(200,)]
     assert database.take_in("r").rows == 1800
     assert rows_of(database, "select count(*), count(distinct step), max(step) from steps") == [(2000, 2000, 2000)]
+
+
+@pytest.mark.parametrize("name", ["a[b]*c'd", 'a"b {c,d} ?', "ä $x"])
+def test_the_store_may_lie_in_a_folder_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    # DuckDB reads the lines from a file beside the database, and takes such letters for patterns.
+    monkeypatch.setenv("DFLASH_TUI_HOME", str(tmp_path / name))
+    paths.private_dir(paths.data_dir())
+    with Database(paths.database_file()) as database:
+        database.register_run(RunRecord("r", "r", "ingested"))
+        grow("r", b'{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.25, "odd": 1}\n')
+        database.take_in("r")
+        found = rows_of(database, "select step, loss, extra from records order by step")
+    assert found == [(1, 2.5, None), (2, 2.25, '{"odd":1}')]
+    # Nothing of it stays.
+    assert [entry.name for entry in paths.data_dir().iterdir() if entry.name.endswith(".tmp")] == []
+
+
+def test_no_room_for_the_lines_is_said_and_loses_nothing(database: Database) -> None:
+    database.register_run(RunRecord("r", "r", "ingested"))
+    grow("r", b'{"step": 1, "loss": 2.5}\n')
+    place = files.spill_folder(database.path)
+    place.write_text("in the way")
+    with pytest.raises(DflashError, match=r"dflash\.duckdb\.tmp.* cannot be written \(.+\)"):
+        database.take_in("r")
+    place.unlink()
+    assert database.take_in("r").rows == 1
