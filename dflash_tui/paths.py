@@ -39,7 +39,12 @@ def config_file() -> Path:
 
 
 def database_file() -> Path:
-    return data_dir() / "dflash.duckdb"
+    """UsageError when DuckDB could not keep one there."""
+    place = data_dir() / "dflash.duckdb"
+    if "?" in str(place):
+        # What stands behind it is taken for the query of a URL, and the log beside the file for another folder's.
+        raise UsageError(f"{place}: a database cannot lie where a name has a '?'; set {_HOME} to another folder")
+    return place
 
 
 def lock_file() -> Path:

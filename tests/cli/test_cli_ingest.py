@@ -3,6 +3,8 @@
 import gzip
 from pathlib import Path
 
+import pytest
+
 from .conftest import dflash, refused
 
 
@@ -35,3 +37,10 @@ def test_a_run_is_named_where_two_logs_have_one_name(home: Path, tmp_path: Path)
         file.parent.mkdir()
         file.write_text('{"step": 1}\n')
     assert "would both be the run log: ingest each with its --run" in refused(dflash("ingest", *map(str, files)), 2)
+
+
+def test_a_place_where_no_database_can_lie_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DFLASH_TUI_HOME", str(tmp_path / "what?"))
+    for words in (("runs",), ("ingest", str(tmp_path / "none.jsonl")), ("query", "select 1")):
+        line = refused(dflash(*words), 2)
+        assert line.endswith("a database cannot lie where a name has a '?'; set DFLASH_TUI_HOME to another folder")
