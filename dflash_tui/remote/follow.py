@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from dflash_tui.errors import HostError
@@ -63,7 +63,10 @@ async def sweep(
         {
             "op": "follow",
             "run_id": run_id,
-            "cursors": {stream: asdict(cursor) for stream, cursor in cursors.items()},
+            # By hand: `asdict` would be a third of a sweep of fifty hosts.
+            "cursors": {
+                stream: {"offset": c.offset, "inode": c.inode, "anchor": c.anchor} for stream, c in cursors.items()
+            },
             "log": (logs or {}).get(run_id),
         }
         for run_id, cursors in wanted.items()

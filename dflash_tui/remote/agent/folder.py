@@ -33,9 +33,10 @@ class Run:
         if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
             raise Refused("%r is no run id" % (run_id,))
         self.run_id = run_id
-        self.path = os.path.join(absolute(workdir), RUNS, run_id)
-        self.lock = os.path.join(self.path, "lock")
-        self.log = os.path.join(self.path, LOG)
+        # Joined by hand here and below: a sweep asks for hundreds, and os.path.join is a tenth of it.
+        self.path = "%s/%s/%s" % (absolute(workdir), RUNS, run_id)
+        self.lock = self.path + "/lock"
+        self.log = "%s/%s" % (self.path, LOG)
 
     @property
     def mark(self) -> bytes:
@@ -48,7 +49,7 @@ class Run:
     def attempts(self) -> List[int]:
         """The numbers of the attempts that have a folder, rising."""
         try:
-            names = os.listdir(os.path.join(self.path, "attempts"))
+            names = os.listdir(self.path + "/attempts")
         except FileNotFoundError:
             return []
         return sorted(int(name) for name in names if re.fullmatch(r"[1-9]\d{0,5}", name))
@@ -57,7 +58,7 @@ class Run:
         """The newest checkpoint, which is a folder whose name ends in its step."""
         newest = None
         try:
-            entries = list(os.scandir(os.path.join(self.path, "checkpoints")))
+            entries = list(os.scandir(self.path + "/checkpoints"))
         except FileNotFoundError:
             return None
         for entry in entries:
@@ -79,10 +80,10 @@ class Attempt:
     def __init__(self, run: Run, number: int) -> None:
         self.run = run
         self.number = number
-        self.path = os.path.join(run.path, "attempts", str(number))
+        self.path = "%s/attempts/%d" % (run.path, number)
 
     def file(self, name: str) -> str:
-        return os.path.join(self.path, name)
+        return "%s/%s" % (self.path, name)
 
     def read(self, name: str) -> Optional[Dict[str, Any]]:
         return read_json(self.file(name))
@@ -131,8 +132,7 @@ def check_ours(path: str) -> None:
 def read_json(path: str) -> Optional[Dict[str, Any]]:
     """The object in `path`; None if there is no such file. Refused if it holds something else."""
     try:
-        with open(path, "rb") as f:
-            value = json.loads(f.read())
+        value = json.loads(_read(path))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
@@ -196,6 +196,15 @@ def _flock(fd: int, kind: int) -> bool:
             return False
         raise
     return True
+
+
+def _read(path: str) -> bytes:
+    # Most of what is asked for is not there, which `open` takes three times as long to say.
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return b"".join(iter(lambda: os.read(fd, 1 << 16), b""))
+    finally:
+        os.close(fd)
 
 
 def _write(path: str, data: bytes) -> None:

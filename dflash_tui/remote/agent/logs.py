@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from .errors import Refused
 from .folder import LOG, OUTPUT_LOG, Run
-from .state import ALIVE, status
+from .state import ALIVE, look
 
 # One noisy run must not starve the others of its host, nor one answer the link.
 FILE_BYTES = 1 << 18
@@ -37,15 +37,16 @@ def read(op: Json, budget: int) -> Tuple[Json, bytes]:
     budget = min(budget, FILE_BYTES)
     if not os.path.isabs(path):
         raise Refused("%r is no absolute path" % path)
-    fd = _open(path)
-    if fd is None:
+    opened = _open(path)
+    if opened is None:
         return {"missing": True}, b""
+    fd, found = opened
     try:
         is_final = bool(op.get("final"))
-        if inode is not None and os.fstat(fd).st_ino != inode:
+        if inode is not None and found.st_ino != inode:
             rest = _read_rotated(path + ".1", op, budget)
-            return rest if rest else _read(fd, {"offset": 0}, budget, is_final, "rotated")
-        return _read(fd, op, budget, is_final)
+            return rest if rest else _read(fd, found, {"offset": 0}, budget, is_final, "rotated")
+        return _read(fd, found, op, budget, is_final)
     finally:
         os.close(fd)
 
@@ -59,12 +60,12 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
     """
     run = Run(op["workdir"], op["run_id"])
     # The status first: what it says is over has been written, so what is read after it is complete.
-    found = status(run)
+    found, numbers = look(run)
     cursors = op["cursors"]
     chunks: List[Json] = []
     pieces: List[bytes] = []
-    for stream, is_final in _streams(run, cursors, found):
-        request = {**cursors.get(stream, {}), "path": os.path.join(run.path, stream), "final": is_final}
+    for stream, is_final in _streams(run, numbers, cursors, is_over=found["state"] not in ALIVE):
+        request = {**cursors.get(stream, {}), "path": "%s/%s" % (run.path, stream), "final": is_final}
         if stream == LOG and op.get("log") == OUTPUT:
             meta, data = _read_outputs(run, request, budget)
         else:
@@ -97,14 +98,12 @@ def _read_outputs(run: Run, request: Json, budget: int) -> Tuple[Json, bytes]:
     return ({**following, "reset": "rotated", "more": more} if data else {**meta, "more": more}), data
 
 
-def _streams(run: Run, cursors: Json, found: Json) -> List[Tuple[str, bool]]:
-    numbers = run.attempts()
-    is_over = found["state"] not in ALIVE
+def _streams(run: Run, numbers: List[int], cursors: Json, is_over: bool) -> List[Tuple[str, bool]]:
     streams = {number: "attempts/%d/%s" % (number, OUTPUT_LOG) for number in numbers}
     newest_known = max((number for number in numbers if streams[number] in cursors), default=1)
     wanted = [(LOG, is_over)]
     for number, stream in streams.items():
-        if number >= newest_known or _is_unread(os.path.join(run.path, stream), cursors.get(stream)):
+        if number >= newest_known or _is_unread("%s/%s" % (run.path, stream), cursors.get(stream)):
             wanted.append((stream, is_over or number < numbers[-1]))
     return wanted
 
@@ -121,17 +120,19 @@ def _size(path: str) -> int:
         return 0
 
 
-def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[str] = None) -> Tuple[Json, bytes]:
+def _read(
+    fd: int, found: os.stat_result, cursor: Json, budget: int, is_final: bool, reset: Optional[str] = None
+) -> Tuple[Json, bytes]:
     offset = int(cursor.get("offset") or 0)
-    found = os.fstat(fd)
     if found.st_size < offset:
-        return _read(fd, {"offset": 0}, budget, is_final, "truncated")
-    # The anchor and the data in one read: a file that is rewritten between two would go unseen.
+        return _read(fd, found, {"offset": 0}, budget, is_final, "truncated")
+    # The anchor and the data in one read: a file that is rewritten between two would go unseen. No more than is there:
+    # room for the whole budget takes ten times as long as what a sweep finds.
     begin = max(0, offset - _ANCHOR_BYTES)
-    window = os.pread(fd, offset - begin + budget, begin)
+    window = os.pread(fd, min(offset + budget, found.st_size) - begin, begin)
     before, data = window[: offset - begin], window[offset - begin :]
     if offset and _anchor(before) != cursor.get("anchor"):
-        return _read(fd, {"offset": 0}, budget, is_final, "rewritten")
+        return _read(fd, os.fstat(fd), {"offset": 0}, budget, is_final, "rewritten")
     # Short of its budget, a read has met the end of the file: what it leaves is a line that is being written.
     is_torn_rest = not is_final and len(data) < budget
     if not is_final:
@@ -152,13 +153,14 @@ def _read(fd: int, cursor: Json, budget: int, is_final: bool, reset: Optional[st
 
 def _read_rotated(path: str, op: Json, budget: int) -> Optional[Tuple[Json, bytes]]:
     """The rest of the file that the cursor means, if it was renamed to `path` and has any."""
-    fd = _open(path)
-    if fd is None:
+    opened = _open(path)
+    if opened is None:
         return None
+    fd, found = opened
     try:
-        if os.fstat(fd).st_ino != op["inode"]:
+        if found.st_ino != op["inode"]:
             return None
-        meta, data = _read(fd, op, budget, is_final=True)
+        meta, data = _read(fd, found, op, budget, is_final=True)
         is_rest = not meta["reset"] and (data or meta["more"])
         # Behind the rest comes the new file.
         return ({**meta, "more": True}, data) if is_rest else None
@@ -166,16 +168,17 @@ def _read_rotated(path: str, op: Json, budget: int) -> Optional[Tuple[Json, byte
         os.close(fd)
 
 
-def _open(path: str) -> Optional[int]:
-    """A descriptor of a plain file; None if there is none. Never waits for a pipe's other end."""
+def _open(path: str) -> Optional[Tuple[int, os.stat_result]]:
+    """A descriptor of a plain file and what it is; None if there is none. Never waits for a pipe's other end."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
         os.close(fd)
         raise Refused("%s is no plain file" % path)
-    return fd
+    return fd, found
 
 
 def _anchor(data: bytes) -> str:

@@ -36,7 +36,7 @@ def launch(op: Dict[str, Any]) -> Dict[str, Any]:
     if lock is None:
         return {**status(run), "already": True}
     try:
-        before = newest_attempt(run, locked=False)
+        before = newest_attempt(run, locked=False, numbers=run.attempts())
         if before["state"] == "orphaned":
             raise Refused(
                 "run %s still lives (pid %d), without its supervisor: stop it first" % (run.run_id, before["pid"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from . import adopted, proc
 from .errors import DAMAGE, Refused, sentence
@@ -17,6 +17,11 @@ ALIVE = ("starting", "running", "stopping", "orphaned")
 
 def status(run: Run) -> Dict[str, Any]:
     """State, reason, code, signal, attempt, pid, ages in seconds and the newest checkpoint of a run."""
+    return look(run)[0]
+
+
+def look(run: Run) -> Tuple[Dict[str, Any], List[int]]:
+    """The `status` of a run, and the numbers of its attempts that it was seen by."""
     found = {
         "run_id": run.run_id,
         "reason": None,
@@ -30,8 +35,10 @@ def status(run: Run) -> Dict[str, Any]:
         "checkpoint": run.checkpoint(),
     }
     # Asked before anything is read: a run that ends while we look is then still "running", and over the next time.
-    found.update(newest_attempt(run, is_locked(run)))
-    return found
+    locked = is_locked(run)
+    numbers = run.attempts()
+    found.update(newest_attempt(run, locked, numbers))
+    return found, numbers
 
 
 def statuses(workdir: str) -> Dict[str, Any]:
@@ -55,9 +62,9 @@ def statuses(workdir: str) -> Dict[str, Any]:
     return {"runs": runs}
 
 
-def newest_attempt(run: Run, locked: bool) -> Dict[str, Any]:
-    """The part of `status` that the newest attempt decides, with or without a living supervisor."""
-    for number in reversed(run.attempts()):
+def newest_attempt(run: Run, locked: bool, numbers: List[int]) -> Dict[str, Any]:
+    """The part of `status` that the newest of these attempts decides, with or without a living supervisor."""
+    for number in reversed(numbers):
         attempt = run.attempt(number)
         found = _of_attempt(attempt, locked)
         if found:
