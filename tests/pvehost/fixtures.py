@@ -33,7 +33,7 @@ def pve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PveHost]:
     """A Proxmox host: container 200 runs, 201 is stopped, 202 has a small disk, 300 lives on another node."""
     if reason := missing_pve():
         _skip(reason)
-    host = PveHost.make(tmp_path_factory.mktemp("pve"), binds=_python_folders())
+    host = PveHost.make(tmp_path_factory.mktemp("pve"), binds=python_folders())
     host.add_container(200)
     host.add_container(201)
     host.add_container(202, workspace_size="4m")
@@ -89,7 +89,18 @@ def stanza(name: str, server: SshServer | PveHost, user: str, **more: str) -> st
     return "\n".join([f"Host {name}", *(f"  {key} {value}" for key, value in words.items()), ""])
 
 
-def _python_folders() -> tuple[Path, ...]:
+def reach_by(config: Path, server: SshServer | PveHost, port: int, name: str | None = None) -> str:
+    """Let `server` be reached by another port, a proxy's, under its own key; by which name of ~/.ssh/config."""
+    name = name or f"port{port}"
+    known = config.parent / f"known-{name}"
+    known.write_text((server.keys / "known_hosts").read_text().replace(f":{server.port} ", f":{port} "))
+    user = server.user if isinstance(server, SshServer) else "root"
+    with config.open("a") as file:
+        file.write(stanza(name, server, user, Port=str(port), UserKnownHostsFile=f'"{known}"'))
+    return name
+
+
+def python_folders() -> tuple[Path, ...]:
     """The interpreter of the tests and its packages, where a container does not have them by /usr."""
     folders = {Path(sys.prefix), Path(sys.base_prefix)}
     return tuple(sorted(path for path in folders if not path.is_relative_to("/usr")))

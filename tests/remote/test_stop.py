@@ -111,11 +111,11 @@ async def test_stop_against_finish_ends_in_one_true_state(start: Start, agent: A
     runs = [await start(f"race-{number}", **words) for number in range(5)]
     for number, run in enumerate(runs):
         folder = Path(str(run.record.path))
-        (folder / "finish").touch()
-        await asyncio.sleep(number * 0.004)
+        asyncio.get_running_loop().call_later(0.02, (folder / "finish").touch)
+        await asyncio.sleep(number * 0.01)
         found = await stop(agent, run.record.run_id, grace_s=5)
         end = json.loads((folder / "attempts/1/exit.json").read_text())
-        is_completed = '"completed"' in (folder / "train_log.jsonl").read_text()
+        is_completed = '"event": "end"' in (folder / "train_log.jsonl").read_text()
         assert (found.state, found.reason) == (
             (RunState.FINISHED, "completed") if is_completed else (RunState.STOPPED, "stopped")
         )

@@ -17,7 +17,7 @@ from dflash_tui.control import ScriptRequest
 from dflash_tui.errors import UnreachableError
 from dflash_tui.watch import Session
 
-from ..pvehost.fixtures import stanza
+from ..pvehost.fixtures import reach_by
 from ..pvehost.proxy import FaultProxy
 from ..pvehost.sshd import SshServer
 from .far_side import assert_nobody_lives_below
@@ -68,7 +68,7 @@ async def test_a_host_that_is_slow_or_silent_delays_no_other(
     async with AsyncExitStack() as stack:
         proxies = [await stack.enter_async_context(FaultProxy.to(("127.0.0.1", box.port))) for _ in range(2)]
         ports = {"good": box.port, "slow": proxies[0].port, "dark": proxies[1].port}
-        hosts = reach_by(ssh_config, box, tmp_path, ports)
+        hosts = hosts_by(ssh_config, box, tmp_path, ports)
         monkeypatch.setattr(config, "load", lambda: config.Config(hosts=hosts))
         session = await stack.enter_async_context(seated())
         runs = {}
@@ -104,7 +104,7 @@ async def test_a_host_that_goes_away_leaves_the_state_as_it_was(
 ) -> None:
     monkeypatch.setattr("dflash_tui.pace.VISIBLE_S", 0.1)
     async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
-        [spec] = reach_by(ssh_config, box, tmp_path, {"box2": proxy.port}).values()
+        [spec] = hosts_by(ssh_config, box, tmp_path, {"box2": proxy.port}).values()
         monkeypatch.setattr(config, "load", lambda: config.Config(hosts={"box2": spec}))
         async with seated() as session:
             run_id = (await control.launch_script(session, ScriptRequest(script, "box2"))).run_id
@@ -127,16 +127,11 @@ async def test_a_host_that_goes_away_leaves_the_state_as_it_was(
     assert_nobody_lives_below(tmp_path / "far")
 
 
-def reach_by(ssh_config: Path, box: SshServer, folder: Path, ports: dict[str, int]) -> dict[str, HostSpec]:
+def hosts_by(config_file: Path, box: SshServer, folder: Path, ports: dict[str, int]) -> dict[str, HostSpec]:
     """Hosts that are the box, each by a port of its own, with one workdir."""
-    hosts = {}
-    for name, port in ports.items():
-        known = folder / f"known-{name}"
-        known.write_text((box.keys / "known_hosts").read_text().replace(f":{box.port} ", f":{port} "))
-        with ssh_config.open("a") as file:
-            file.write(stanza(name, box, box.user, Port=str(port), UserKnownHostsFile=f'"{known}"'))
-        hosts[name] = HostSpec(kind="ssh", name=name, address=name, python=sys.executable, workdir=str(folder / "far"))
-    return hosts
+    words = {"python": sys.executable, "workdir": str(folder / "far")}
+    names = {name: reach_by(config_file, box, port, name) for name, port in ports.items()}
+    return {name: HostSpec(kind="ssh", name=name, address=address, **words) for name, address in names.items()}
 
 
 async def test_gpus_are_sampled_with_the_runs_id(
