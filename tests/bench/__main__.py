@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import figures, ingest, panels, poll, query, start
+from tests.bench import figures, ingest, panels, poll, query, start, sweep
 from tests.bench.rows import Row
 
 TOPICS: dict[str, Callable[[Path], list[Row]]] = {
@@ -22,6 +22,7 @@ TOPICS: dict[str, Callable[[Path], list[Row]]] = {
     "figures_1m": figures.measure,
     "query_direct query_owner": query.measure,
     "poll": poll.measure,
+    "sweep_50x10": sweep.measure,
     "panels_23k panels_1m panels_10m": panels.measure,
 }
 
