@@ -7,7 +7,9 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
 
     config, errors              what a run is told, and how it can fail
     target, taps, cache, decode the frozen model: loading, running and decoding it
-    data, regenerate, dataset   prompts, and what the target answers
+    data, dataset, sequences    rows, what became of them, and where it lies
+    regenerate, server          what the target answers; a server that answers for it
+    preparation                 the answers to all rows, as a run of its own
     batches, schedule           what belongs to which step
     blocks, model, structured   the method: anchors, the drafter, its attention
     loss, head, metrics, step   the objective, and what was right

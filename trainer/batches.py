@@ -29,10 +29,10 @@ class Batch:
 class Plan:
     """Batches of all epochs, as lists of indices into the samples. Every epoch has `per_epoch` of them."""
 
-    def __init__(self, samples: Sequence[Sample], batch_tokens: int, num_buckets: int, seed: int) -> None:
+    def __init__(self, lengths: Sequence[int], batch_tokens: int, num_buckets: int, seed: int) -> None:
         self._seed = seed
-        order = sorted(range(len(samples)), key=lambda i: len(samples[i].tokens))
-        longest = len(samples[order[-1]].tokens)
+        order = sorted(range(len(lengths)), key=lengths.__getitem__)
+        longest = lengths[order[-1]]
         if longest > batch_tokens:
             raise ConfigError(
                 f"batch_tokens: {batch_tokens} does not hold the longest sequence ({longest} tokens); raise it, "
@@ -42,7 +42,7 @@ class Plan:
         edges = [len(order) * i // num_buckets for i in range(num_buckets + 1)]
         self._buckets = [order[a:b] for a, b in pairwise(edges)]
         # By the bucket's longest, so that the number of batches does not hang on how they are shuffled.
-        self._sizes = [batch_tokens // len(samples[bucket[-1]].tokens) for bucket in self._buckets]
+        self._sizes = [batch_tokens // lengths[bucket[-1]] for bucket in self._buckets]
         self.per_epoch = sum(-(-len(b) // n) for b, n in zip(self._buckets, self._sizes, strict=True))
 
     def epoch(self, number: int) -> list[list[int]]:
@@ -57,13 +57,13 @@ class Plan:
 
 
 def collate(samples: Sequence[Sample], device: torch.device) -> Batch:
-    longest = max(len(sample.tokens) for sample in samples)
+    longest = max(map(len, samples))
     tokens = torch.zeros(len(samples), longest, dtype=torch.long)
     response = torch.zeros(len(samples), longest, dtype=torch.bool)
     for row, sample in enumerate(samples):
-        tokens[row, : len(sample.tokens)] = torch.tensor(sample.tokens)
-        response[row, sample.start : len(sample.tokens)] = True
-    lengths = torch.tensor([len(sample.tokens) for sample in samples])
+        tokens[row, : len(sample)] = sample.tokens
+        response[row, : len(sample)] = sample.response
+    lengths = torch.tensor([len(sample) for sample in samples])
     return Batch(tokens.to(device), response.to(device), lengths)
 
 

@@ -1,73 +1,187 @@
-"""Rows of a JSONL file -> token sequences, some of them still without a response.
+"""Rows of a JSONL file -> token sequences that know which of their tokens are answers.
 
-Owns what a row may look like and where its response begins. Responses that the file does not bring are written by the
-target, in `regenerate`; batches are cut in `batches`.
+Owns what a row may look like, and where its answers begin and end. A row is a bare prompt, or the messages of a chat
+with any number of answers; those that it does not bring are the target's to write (`regenerate`, `server`). A chat is
+one sequence for as long as the template only appends to it; where the template rewrites what was said (as those of
+thinking models drop earlier thoughts), a new sequence begins, so that every answer is seen behind the very tokens that
+a server would put before it.
 """
 
-import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from trainer.config import Config
 from trainer.errors import ConfigError
 
-
-@dataclass(frozen=True)
-class Row:
-    """One row of the data. `response` is None where the target is to write one, of at most `budget` tokens."""
-
-    split: str
-    prompt: list[int]
-    response: list[int] | None
-    budget: int
-    line: int = field(default=0, compare=False)
+Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A prompt and its response as one sequence; the response begins at `start`. `line` is the data file's."""
+    """A sequence [tokens]; `response` marks the tokens of answers. `line` is the data file's."""
 
-    tokens: list[int]
-    start: int
+    tokens: Tensor
+    response: Tensor
     line: int = 0
 
+    def __len__(self) -> int:
+        return len(self.tokens)
 
-def read_rows(path: Path, tokenizer: Any, config: Config) -> tuple[list[Row], int]:
-    """The rows of `path`, and how many were left out because their prompt fills the longest sequence.
 
-    Raises ConfigError naming file and line.
+def answered(tokens: Sequence[int], start: int, line: int = 0) -> Sample:
+    """A prompt with one answer, from `start` to the end."""
+    return spanned(tokens, [(start, len(tokens))], line)
+
+
+def spanned(tokens: Sequence[int], spans: Sequence[tuple[int, int]], line: int = 0) -> Sample:
+    """`spans` are the answers, each from its first token up to, not including, its last place."""
+    response = torch.zeros(len(tokens), dtype=torch.bool)
+    for first, last in spans:
+        response[first:last] = True
+    return Sample(torch.tensor(tokens, dtype=torch.int32), response, line)
+
+
+@dataclass
+class Draft:
+    """A sequence in the making."""
+
+    tokens: list[int]
+    spans: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Talk:
+    """One row on its way to sequences. While `prompt` is not None, an answer to it is wanted, of `budget` tokens.
+
+    The last answer of an evaluation row is never taken from the row, and none is asked for here: its prompt stays.
     """
+
+    def __init__(self, place: str, split: str, raw: dict[str, Any], tokenizer: Any, config: Config) -> None:
+        self.split, self.line, self.turn = split, int(place.rpartition(":")[2]), 0
+        self.prompt: list[int] | None = None
+        self.is_too_long = False
+        self._place, self._tokenizer, self._config = place, tokenizer, config
+        self._drafts: list[Draft] = []
+        self._wanted = raw.get("max_new_tokens", config["data.max_new_tokens"])
+        if not isinstance(self._wanted, int) or self._wanted < 1:
+            raise ConfigError(f"{place}: max_new_tokens {self._wanted!r} is not allowed: an integer of at least 1")
+        # Answers are None where they are to be written.
+        self._bare, self._messages = _parts(place, raw, tokenizer, config["data.regenerate"] == "all")
+        self._at = -1
+        self._advance()
+
+    @property
+    def budget(self) -> int:
+        room = self._config["data.max_seq_len"] - len(self.prompt or [])
+        return int(min(self._wanted, self._config["data.max_new_tokens"], room))
+
+    @property
+    def is_last(self) -> bool:
+        return self._at == len(self._messages) - 1
+
+    def take(self, tokens: list[int]) -> None:
+        """The answer to `prompt`."""
+        text = self._tokenizer.decode(tokens[:-1] if tokens[-1:] == [self._tokenizer.eos_token_id] else tokens)
+        self._messages[self._at] = {"role": "assistant", "content": text}
+        self._keep(tokens)
+
+    def samples(self) -> list[Sample]:
+        longest = self._config["data.max_seq_len"]
+        return [
+            spanned(d.tokens[:longest], [(a, min(b, longest)) for a, b in d.spans if a < longest], self.line)
+            for d in self._drafts
+        ]
+
+    def _keep(self, answer: list[int]) -> None:
+        """Appends the prompt and its answer to the sequence that they go on from, or begins a new one."""
+        prompt = self.prompt or []
+        last = self._drafts[-1] if self._drafts else None
+        if last is None or prompt[: len(last.tokens)] != last.tokens:
+            last = Draft([])
+            self._drafts.append(last)
+        last.tokens = prompt + answer
+        last.spans.append((len(prompt), len(prompt) + len(answer)))
+        self._advance()
+
+    def _advance(self) -> None:
+        """To the next answer: one that is there is kept at once; else its prompt is what is wanted now."""
+        self.prompt = None
+        places = range(self._at + 1, len(self._messages))
+        self._at = next((i for i in places if self._messages[i]["role"] == "assistant"), len(self._messages))
+        if self._at == len(self._messages):
+            return
+        self.turn += 1
+        prompt, answer = self._prompt_and_answer()
+        if len(prompt) > self._config["data.max_seq_len"] - 2:
+            self.is_too_long = not self._drafts
+            return
+        self.prompt = prompt
+        if answer is not None and not (self.split == "eval" and self.is_last):
+            self._keep(answer)
+
+    def _prompt_and_answer(self) -> tuple[list[int], list[int] | None]:
+        content = self._messages[self._at]["content"]
+        if self._bare is not None:
+            return self._bare, content
+        prompt = self._rendered(self._messages[: self._at], add_generation_prompt=True)
+        if content is None:
+            return prompt, None
+        whole = self._rendered(self._messages[: self._at + 1])
+        if whole[: len(prompt)] != prompt:
+            raise ConfigError(
+                f"{self._place}: the chat template rewrites the prompt once it is answered, so the answer cannot be "
+                "told apart"
+            )
+        answer = whole[len(prompt) :]
+        # What a template puts behind the end of an answer, nobody generates.
+        end = self._tokenizer.eos_token_id
+        return prompt, answer[: answer.index(end) + 1] if end in answer else answer
+
+    def _rendered(self, messages: list[Message], **options: Any) -> list[int]:
+        thinking = self._config["data.thinking"]
+        if thinking is not None:
+            options["enable_thinking"] = thinking
+        try:
+            return list(self._tokenizer.apply_chat_template(messages, return_dict=False, **options))
+        except Exception as e:  # A template is a program of the model's maker, and may raise anything.
+            raise ConfigError(f"{self._place}: the chat template does not take these messages ({e})") from e
+
+
+def read_talks(path: Path, tokenizer: Any, config: Config) -> Iterator[Talk]:
+    """The rows of `path`, as many of each split as the config takes. Raises ConfigError naming file and line."""
     limits = {"train": config["data.num_train"], "eval": config["data.num_eval"]}
     if config["kind"] == "evaluate":
         limits["train"] = 0
-    rows: list[Row] = []
     taken = {"train": 0, "eval": 0}
-    num_too_long = 0
     for place, raw in _objects(path):
         split = raw.get("split", "train")
         if split not in limits:
             raise ConfigError(f'{place}: split {split!r} is not allowed: "train" or "eval"')
         if limits[split] is not None and taken[split] >= limits[split]:
             continue
-        row = _row(place, raw, split, tokenizer, config)
-        if row is None:
-            num_too_long += 1
+        talk = Talk(place, split, raw, tokenizer, config)
+        taken[split] += not talk.is_too_long
+        yield talk
+
+
+def num_wanted(path: Path, config: Config) -> int:
+    """How many answers the training rows of `path` want at most, without looking at what they say."""
+    anew, count, left = config["data.regenerate"] == "all", 0, config["data.num_train"]
+    for _, raw in _objects(path):
+        if raw.get("split", "train") != "train" or left == 0:
             continue
-        taken[split] += 1
-        rows.append(row)
-    wanted, purpose = ("eval", "evaluate") if config["kind"] == "evaluate" else ("train", "train")
-    if not taken[wanted]:
-        raise ConfigError(f"{path}: holds no row to {purpose} on; every row needs a prompt or messages")
-    return rows, num_too_long
-
-
-def digest(rows: list[Row]) -> str:
-    """Changes with anything that the rows say."""
-    parts = ((row.split, row.prompt, row.response, row.budget) for row in rows)
-    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
+        left = None if left is None else left - 1
+        messages = raw.get("messages") or []
+        given = [m for m in messages if isinstance(m, dict) and m.get("role") == "assistant"]
+        is_open = raw.get("response") is None and not (given and messages[-1] is given[-1])
+        missing = sum(m.get("content") is None for m in given) + is_open
+        count += missing if not anew else max(1, len(given) + (is_open or raw.get("response") is not None))
+    return count
 
 
 def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -88,22 +202,8 @@ def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         raise ConfigError(f"data.path: {path} cannot be read ({e})") from e
 
 
-def _row(place: str, raw: dict[str, Any], split: str, tokenizer: Any, config: Config) -> Row | None:
-    longest = config["data.max_seq_len"]
-    prompt, response = _tokens(place, raw, tokenizer)
-    if len(prompt) > longest - 2:
-        return None
-    room = longest - len(prompt)
-    wanted = raw.get("max_new_tokens", config["data.max_new_tokens"])
-    if not isinstance(wanted, int) or wanted < 1:
-        raise ConfigError(f"{place}: max_new_tokens {wanted!r} is not allowed: an integer of at least 1")
-    wanted = min(wanted, config["data.max_new_tokens"], room)
-    line = int(place.rpartition(":")[2])
-    return Row(split, prompt, None if response is None else response[:room], wanted, line)
-
-
-def _tokens(place: str, raw: dict[str, Any], tokenizer: Any) -> tuple[list[int], list[int] | None]:
-    """The prompt, and the response if the row brings one."""
+def _parts(place: str, raw: dict[str, Any], tokenizer: Any, anew: bool) -> tuple[list[int] | None, list[Message]]:
+    """The tokens of a bare prompt, if it is one, and the messages; with `anew` no answer is taken from the row."""
     prompt, messages, response = raw.get("prompt"), raw.get("messages"), raw.get("response")
     if response is not None and not isinstance(response, str):
         raise ConfigError(f"{place}: response must be text")
@@ -111,28 +211,16 @@ def _tokens(place: str, raw: dict[str, Any], tokenizer: Any) -> tuple[list[int],
         ids = list(tokenizer(prompt)["input_ids"])
         if not ids:
             raise ConfigError(f"{place}: the prompt is empty")
-        return ids, None if response is None else list(tokenizer(response, add_special_tokens=False)["input_ids"])
+        given = None if response is None or anew else list(tokenizer(response, add_special_tokens=False)["input_ids"])
+        return ids, [{"role": "assistant", "content": given}]
     if not isinstance(messages, list) or not messages or prompt is not None:
         raise ConfigError(f"{place}: needs either a prompt (text) or messages (a list)")
-    if response is not None:
-        messages = [*messages, {"role": "assistant", "content": response}]
-    return _chat(place, messages, tokenizer)
-
-
-def _chat(place: str, messages: list[Any], tokenizer: Any) -> tuple[list[int], list[int] | None]:
     if not tokenizer.chat_template:
         raise ConfigError(f"{place}: has messages, but the target's tokenizer has no chat template; give a prompt")
-    answered = isinstance(messages[-1], dict) and messages[-1].get("role") == "assistant"
-    asked = messages[:-1] if answered else messages
-    try:
-        prompt = tokenizer.apply_chat_template(asked, add_generation_prompt=True, return_dict=False)
-        whole = tokenizer.apply_chat_template(messages, return_dict=False) if answered else None
-    except Exception as e:  # A template is a program of the model's maker, and may raise anything.
-        raise ConfigError(f"{place}: the chat template does not take these messages ({e})") from e
-    if whole is None:
-        return list(prompt), None
-    if whole[: len(prompt)] != prompt:
-        raise ConfigError(
-            f"{place}: the chat template rewrites the prompt once it is answered, so the answer cannot be told apart"
-        )
-    return list(prompt), list(whole[len(prompt) :])
+    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
+        raise ConfigError(f"{place}: every message must be an object with a role")
+    if response is not None or messages[-1]["role"] != "assistant":
+        messages = [*messages, {"role": "assistant", "content": response}]
+    if anew:
+        messages = [{**m, "content": None} if m["role"] == "assistant" else m for m in messages]
+    return None, list(messages)

@@ -12,7 +12,7 @@ import torch
 
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, eligible, every_anchor
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.decode import Decoded, lookup, speculative
 from trainer.head import Mix
 from trainer.metrics import Tally
@@ -112,7 +112,7 @@ def tree_taus(objective: Objective, held_out: Sequence[HeldOut]) -> dict[str, An
 @torch.no_grad()
 def teacher_forced(objectives: Sequence[Objective], held_out: Sequence[HeldOut], stride: int) -> list[Tally]:
     """Each drafter's counts over every stride-th position of the target's own responses."""
-    samples = sorted((Sample(r.prompt + r.response, len(r.prompt)) for r in held_out), key=lambda s: len(s.tokens))
+    samples = sorted((answered(r.prompt + r.response, len(r.prompt)) for r in held_out), key=len)
     judges = _judges(objectives)
     totals = [Tally.empty(judge.block_size, judge.target.device) for judge in judges]
     for i in range(0, len(samples), _FORCED_BATCH):
@@ -137,7 +137,7 @@ def walks(objectives: Sequence[Objective], held_out: Sequence[HeldOut]) -> list[
             for own in rounds:
                 own.append([])
             continue
-        batch = collate([Sample(row.prompt + row.response + row.beyond, len(row.prompt))], judges[0].target.device)
+        batch = collate([answered(row.prompt + row.response + row.beyond, len(row.prompt))], judges[0].target.device)
         for own, (judge, features) in zip(rounds, _heard(judges, batch), strict=True):
             own.append(_walk(judge, batch, features, len(row.prompt), len(row.response)))
     return rounds

@@ -19,7 +19,8 @@ class Feed:
 
     def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks, device: torch.device) -> None:
         self._samples, self._ranks, self._device = samples, ranks, device
-        self._plan = Plan(samples, config["batch_tokens"], config["num_buckets"], config["seed"])
+        lengths = [len(sample) for sample in samples]
+        self._plan = Plan(lengths, config["batch_tokens"], config["num_buckets"], config["seed"])
         self.per_step: int = ranks.count if config["micro_batches"] == "auto" else config["micro_batches"]
         passes = -(-config["epochs"] * self._plan.per_epoch // self.per_step)
         self.total_steps: int = config["total_steps"] or passes

@@ -1,89 +1,133 @@
-"""Responses in the target's own words: what a drafter has to guess is what the target would write.
+"""Answers in the target's own words: what a drafter has to guess is what the target would write.
 
-They are kept in `responses.jsonl` of the run's folder, as they come, so that a run which is stopped while they are
-being written goes on from there, and one that is resumed later does not write them again.
+They are kept in a file as they come, so that a run which is stopped while they are being written goes on from there,
+and one that is resumed later does not write them again.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from types import TracebackType
+from typing import Protocol
 
-from trainer.config import Config
-from trainer.data import Row, digest
+from trainer.data import Talk
 from trainer.decode import greedy
 from trainer.target import Target
 
 _SECONDS_BETWEEN_LINES = 5.0
 
-
-def responses(
-    target: Target, rows: list[Row], config: Config, place: Path, tail: int, check_stop: Callable[[], None]
-) -> list[list[int]]:
-    """One response a row, in the rows' order: the file's own, else the target's, read from `place` where it is known.
-
-    Responses of evaluation rows come with `tail` tokens more: lookup decoding is judged by them beyond the end.
-    """
-    known = _read(place, _key(target, rows, tail))
-    wanted = [i for i, row in enumerate(rows) if row.response is None or row.split == "eval"]
-    todo = [i for i in wanted if i not in known]
-    # Alike in length, so that a batch ends together; longest first, so that memory runs out at once or never.
-    todo.sort(key=lambda i: (rows[i].split, -rows[i].budget, -len(rows[i].prompt)))
-    with place.open("a", encoding="utf-8") as file:
-        _write(target, rows, todo, known, config["data.generate_batch"], tail, file, check_stop)
-    return [known[i] if i in known else rows[i].response or [] for i in range(len(rows))]
+# A prompt, and how many tokens its answer may have.
+Asked = tuple[list[int], int]
+# (place in what was asked, the answer)
+Answered = tuple[int, list[int]]
 
 
-def _write(
-    target: Target,
-    rows: list[Row],
-    todo: list[int],
-    known: dict[int, list[int]],
-    batch_size: int,
-    tail: int,
-    file: IO[str],
+class Writer(Protocol):
+    """Whoever answers: the target in this process, or a server."""
+
+    def write(self, asked: Sequence[Asked]) -> Iterator[list[Answered]]:
+        """All answers, some at a time, in any order."""
+
+
+class InProcess:
+    """The target, greedily, in batches; `tail` tokens more than asked for, past an end too."""
+
+    def __init__(self, target: Target, batch_size: int, tail: int = 0) -> None:
+        self._target, self._batch_size, self._tail = target, batch_size, tail
+
+    def write(self, asked: Sequence[Asked]) -> Iterator[list[Answered]]:
+        # Alike in length, so that a batch ends together; longest first, so that memory runs out at once or never.
+        order = sorted(range(len(asked)), key=lambda i: (-asked[i][1], -len(asked[i][0])))
+        for first in range(0, len(order), self._batch_size):
+            batch = order[first : first + self._batch_size]
+            prompts, budgets = [asked[i][0] for i in batch], [asked[i][1] for i in batch]
+            written = greedy(self._target, prompts, budgets, self._tail)
+            yield [(i, decoded.tokens) for i, decoded in zip(batch, written, strict=True)]
+
+
+class Kept:
+    """The file of answers: one a line, each under its name. Only where they lie is held in memory."""
+
+    def __init__(self, place: Path, key: str) -> None:
+        """Begins the file anew if it was written under another key. A torn last line is cut off."""
+        head = (json.dumps({"key": key}) + "\n").encode()
+        self._places: dict[str, int] = {}
+        self._file = place.open("a+b")
+        self._file.seek(0)
+        if self._file.readline() != head:
+            self._file.truncate(0)
+            self._file.write(head)
+            self._file.flush()
+            return
+        offset = len(head)
+        for line in self._file:
+            if line.endswith(b"\n"):
+                self._places[json.loads(line)["of"]] = offset
+                offset += len(line)
+        self._file.truncate(offset)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def __getitem__(self, name: str) -> list[int]:
+        self._file.seek(self._places[name])
+        answer: list[int] = json.loads(self._file.readline())["answer"]
+        return answer
+
+    def add(self, answers: dict[str, list[int]]) -> None:
+        """Returns once they are on the disk."""
+        self._file.seek(0, os.SEEK_END)
+        for name, answer in answers.items():
+            self._places[name] = self._file.tell()
+            self._file.write(json.dumps({"of": name, "answer": answer}, separators=(",", ":")).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def __enter__(self) -> "Kept":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def answer(
+    talks: Sequence[Talk],
+    writer: Writer,
+    kept: Kept,
     check_stop: Callable[[], None],
+    tell: Callable[[list[int]], None] = lambda _: None,
 ) -> None:
-    began = said = time.monotonic()
-    done = 0
-    while done < len(todo):
+    """Every answer that `talks` wait for, turn after turn; `tell` hears how long those are that were written now.
+
+    The last answer of evaluation rows is left to whoever evaluates.
+    """
+    while waiting := [t for t in talks if t.prompt is not None and not (t.split == "eval" and t.is_last)]:
+        new = list({name: talk for talk in waiting if (name := _name(talk)) not in kept}.values())
+        began = said = time.monotonic()
+        done = 0
         check_stop()
-        split = rows[todo[done]].split
-        batch = [i for i in todo[done : done + batch_size] if rows[i].split == split]
-        written = greedy(
-            target, [rows[i].prompt for i in batch], [rows[i].budget for i in batch], tail if split == "eval" else 0
-        )
-        for i, decoded in zip(batch, written, strict=True):
-            known[i] = decoded.tokens
-            file.write(json.dumps({"row": i, "response": decoded.tokens}, separators=(",", ":")) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-        done += len(batch)
-        now = time.monotonic()
-        if done == len(todo) or now - said > _SECONDS_BETWEEN_LINES:
-            said = now
-            print(f"responses: {done} of {len(todo)} written by the target, {now - began:.0f} s", flush=True)
+        for some in writer.write([(talk.prompt or [], talk.budget) for talk in new]):
+            kept.add({_name(new[i]): tokens for i, tokens in some})
+            done += len(some)
+            tell([len(tokens) for _, tokens in some])
+            now = time.monotonic()
+            if done == len(new) or now - said > _SECONDS_BETWEEN_LINES:
+                said = now
+                print(f"responses: {done} of {len(new)} written by the target, {now - began:.0f} s", flush=True)
+            if done < len(new):
+                check_stop()
+        for talk in waiting:
+            talk.take(kept[_name(talk)])
 
 
-def _key(target: Target, rows: list[Row], tail: int) -> str:
-    text = f"{target.fingerprint()} {target.model.dtype} {tail} {digest(rows)}"
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _read(place: Path, key: str) -> dict[int, list[int]]:
-    """What `place` holds under `key`; begins the file anew if it is another's. A torn last line is cut off."""
-    known: dict[int, list[int]] = {}
-    head = json.dumps({"key": key}) + "\n"
-    whole = head.encode()
-    if place.exists() and (data := place.read_bytes()).startswith(whole):
-        for line in data[len(whole) : data.rfind(b"\n") + 1].splitlines():
-            record = json.loads(line)
-            known[record["row"]] = record["response"]
-        with place.open("r+b") as file:
-            file.truncate(data.rfind(b"\n") + 1)
-    else:
-        place.write_bytes(whole)
-    return known
+def _name(talk: Talk) -> str:
+    """By what is asked: rows may be added, or come in another order, and no answer is written twice."""
+    return hashlib.blake2b(f"{talk.budget} {talk.prompt}".encode(), digest_size=12).hexdigest()

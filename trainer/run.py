@@ -18,11 +18,12 @@ from trainer.comparison import compare
 from trainer.config import Config
 from trainer.errors import RunError
 from trainer.log import Log
+from trainer.preparation import prepare_data
 from trainer.ranks import Ranks
 from trainer.stop import Stop
 from trainer.train import train
 
-_KINDS = {"train": train, "evaluate": compare}
+_KINDS = {"train": train, "prepare": prepare_data, "evaluate": compare}
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

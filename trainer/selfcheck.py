@@ -24,8 +24,8 @@ from torch import Tensor
 from trainer import checkpoint, config, drafts
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, every_anchor
-from trainer.data import Sample, read_rows
-from trainer.dataset import rows_path
+from trainer.data import answered
+from trainer.dataset import some_prompts
 from trainer.decode import greedy, speculative
 from trainer.errors import ConfigError, RunError
 from trainer.evaluate import HeldOut, lossless_share, micro_tau, walks
@@ -60,7 +60,7 @@ class SelfCheck:
         scoring = Scoring(auto_gamma(self.block_size), "uniform")
         self.objective = Objective(self.target, self.drafter, self.block_size, scoring)
         self.texts = self._texts(told)
-        samples = [Sample(row.prompt + row.response, len(row.prompt)) for row in self.texts]
+        samples = [answered(row.prompt + row.response, len(row.prompt)) for row in self.texts]
         self.batch = collate(samples, self.target.device)
 
     def verdicts(self) -> list[Callable[[], Verdict]]:
@@ -122,9 +122,7 @@ class SelfCheck:
         return Verdict("gap", abs(tau - forced) <= limit and (lossless == 1 or not exact), sentence)
 
     def _texts(self, told: config.Config) -> list[HeldOut]:
-        few = {**told, "data.num_train": 4 * _TEXTS, "data.num_eval": 0}
-        rows, _ = read_rows(rows_path(told, self.target), self.target.tokenizer, few)
-        prompts = [row.prompt for row in rows]
+        prompts = some_prompts(told, self.target, 4 * _TEXTS)
         beyond = self.block_size
         written = greedy(self.target, prompts, [_TEXT_TOKENS] * len(prompts), tail=beyond)
         texts = [HeldOut(p, w.tokens[:-beyond], w.tokens[-beyond:]) for p, w in zip(prompts, written, strict=True)]

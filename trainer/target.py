@@ -21,12 +21,32 @@ from trainer.errors import ConfigError
 from trainer.ranks import Ranks
 from trainer.taps import tapped_layers
 
+# Never the network, never code out of a model's folder.
+_TRUSTED: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _TINY = Path(__file__).with_name("tiny_target")
 
 
 def folder(config: Config) -> Path:
     """Where the target lies; "tiny" means the bundled one."""
     return _TINY if config["target"] == "tiny" else Path(config["target"])
+
+
+def fingerprint(path: Path) -> str:
+    """Of the target in `path`: its config, and the names and sizes of its weights."""
+    digest = hashlib.sha256((path / "config.json").read_bytes())
+    for file in sorted(path.glob("*.safetensors")):
+        digest.update(f"{file.name} {file.stat().st_size}".encode())
+    return digest.hexdigest()
+
+
+def load_tokenizer(path: Path) -> Any:
+    """ConfigError if there is no model in `path`, or none of its tokenizer."""
+    if not (path / "config.json").is_file():
+        raise ConfigError(f"target: {path} holds no config.json; give the folder of a Hugging Face model")
+    try:
+        return AutoTokenizer.from_pretrained(path, **_TRUSTED)
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"target: {path} cannot be loaded ({str(e).splitlines()[0]})") from e
 
 
 @dataclass(frozen=True)
@@ -43,18 +63,14 @@ class Target:
 
     def __init__(self, config: Config, device: torch.device | None = None) -> None:
         self.path = folder(config)
-        if not (self.path / "config.json").is_file():
-            raise ConfigError(f"target: {self.path} holds no config.json; give the folder of a Hugging Face model")
+        self.tokenizer = load_tokenizer(self.path)
         self.device = device or Ranks().device(config["device"])
         dtype = config["dtype"]
         if dtype == "auto":
             dtype = "float32" if self.device.type == "cpu" else "bfloat16"
-        # Never the network, never code out of a model's folder.
-        trusted: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(self.path, **trusted)
             self.model = AutoModelForCausalLM.from_pretrained(
-                self.path, dtype=getattr(torch, dtype), attn_implementation="sdpa", **trusted
+                self.path, dtype=getattr(torch, dtype), attn_implementation="sdpa", **_TRUSTED
             )
         except (OSError, ValueError) as e:
             raise ConfigError(f"target: {self.path} cannot be loaded ({str(e).splitlines()[0]})") from e
@@ -83,11 +99,8 @@ class Target:
         return other
 
     def fingerprint(self) -> str:
-        """Changes when the target does: its config, and the names and sizes of its weights."""
-        digest = hashlib.sha256((self.path / "config.json").read_bytes())
-        for file in sorted(self.path.glob("*.safetensors")):
-            digest.update(f"{file.name} {file.stat().st_size}".encode())
-        return digest.hexdigest()
+        """Changes when the target does."""
+        return fingerprint(self.path)
 
     def _check_kind(self) -> None:
         for part in ("layers", "norm", "rotary_emb"):

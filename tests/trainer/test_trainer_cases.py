@@ -13,7 +13,7 @@ from trainer import checkpoint
 from trainer.batches import Batch, collate
 from trainer.blocks import eligible, every_anchor
 from trainer.config import nest
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.engine import Engine
 from trainer.loss import Scoring
 from trainer.model import Drafter
@@ -131,7 +131,7 @@ def test_99_an_export_is_read_back_and_says_the_same_to_the_last_bit(tmp_path, t
     assert found is not None
     again = Drafter(drafter.shape)
     again.load_state_dict(found.weights())
-    batch = collate([Sample(list(range(20)), 3), Sample(list(range(9)), 2)], torch.device("cpu"))
+    batch = collate([answered(list(range(20)), 3), answered(list(range(9)), 2)], torch.device("cpu"))
     logits = []
     for one in (drafter, again):
         states = []

@@ -106,7 +106,7 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, place, trained, random_fo
             settings(tmp_path / "3", place, trained["a"], target=str(random_folder)),
             "has hidden_size 160 and the target",
         ),
-        (settings(tmp_path / "4", no_eval, trained["a"]), "holds no row to evaluate on"),
+        (settings(tmp_path / "4", no_eval, trained["a"]), 'holds no row with "split": "eval" to evaluate on'),
     ]:
         assert run(config) == 2
         line = capsys.readouterr().err

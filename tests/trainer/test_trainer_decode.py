@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from trainer.batches import collate
 from trainer.blocks import every_anchor
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.decode import greedy, lookup, speculative
 from trainer.evaluate import HeldOut, evaluate, teacher_forced, walks
 from trainer.loss import Scoring
@@ -91,7 +91,7 @@ def test_right_drafts_are_taken_whole(tiny, drafter, prompts, monkeypatch):
 def test_the_drafter_decodes_what_it_was_scored_on(tiny, drafter, prompts):
     """One block of a decode gives the states that the training pass gives at that anchor."""
     text = prompts[2] + greedy(tiny, prompts[2:3], [20])[0].tokens
-    batch = collate([Sample(text, len(prompts[2]))], tiny.device)
+    batch = collate([answered(text, len(prompts[2]))], tiny.device)
     size = 4
     objective = Objective(tiny, drafter, size, Scoring(4.0))
     states = []
@@ -188,7 +188,7 @@ def trained(tiny) -> Drafter:
     drafter = Drafter(draft_shape(target, (None, 8)), torch.Generator().manual_seed(0))
     optimizer = torch.optim.AdamW(drafter.parameters(), lr=3e-3)
     texts = greedy(target, [[ord(c)] for c in "abcdefgh"], [60] * 8)
-    batch = collate([Sample(row.tokens, 0) for row in texts], target.device)
+    batch = collate([answered(row.tokens, 0) for row in texts], target.device)
     objective = Objective(target, drafter, 4, Scoring(4.0))
     features, _ = objective.features(batch)
     for _ in range(25):

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from trainer import checkpoint, drafts, export
 from trainer.batches import collate
 from trainer.blocks import every_anchor
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.errors import ConfigError
 from trainer.loss import Scoring
 from trainer.model import Drafter
@@ -38,7 +38,7 @@ def saved(tmp_path, tiny, drafter):
 def logits(tiny, drafter: Drafter) -> torch.Tensor:
     states = []
     hook = drafter.norm.register_forward_hook(lambda _norm, _inputs, out: states.append(out.detach()))
-    batch = collate([Sample(list(range(30)), 4)], torch.device("cpu"))
+    batch = collate([answered(list(range(30)), 4)], torch.device("cpu"))
     objective = Objective(tiny, drafter, BLOCK, Scoring(4.0))
     objective.loss(batch, objective.features(batch)[0], every_anchor(batch.response, 3))
     hook.remove()

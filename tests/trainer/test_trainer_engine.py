@@ -7,7 +7,7 @@ import torch
 
 from trainer.batches import collate
 from trainer.blocks import Anchors, every_anchor
-from trainer.data import Sample
+from trainer.data import Sample, answered
 from trainer.engine import Engine
 from trainer.head import head_scores
 from trainer.loss import Mix, Scoring
@@ -24,7 +24,8 @@ from .trainer_setup import case, checked, events, write_rows
 
 CASE = case("case90_grad_accumulation.expected.json")
 SAMPLES = [
-    Sample(torch.randint(0, 250, (n,), generator=torch.Generator().manual_seed(n)).tolist(), 3) for n in (25, 9, 14, 5)
+    answered(torch.randint(0, 250, (n,), generator=torch.Generator().manual_seed(n)).tolist(), 3)
+    for n in (25, 9, 14, 5)
 ]
 
 
@@ -59,7 +60,7 @@ def test_unequal_batches_are_not_averaged_equally():
 
 
 @pytest.mark.parametrize(
-    "groups", [[SAMPLES[:2], SAMPLES[2:]], [[s] for s in SAMPLES], [SAMPLES[1:], [Sample([1, 2, 3], 3)], SAMPLES[:1]]]
+    "groups", [[SAMPLES[:2], SAMPLES[2:]], [[s] for s in SAMPLES], [SAMPLES[1:], [answered([1, 2, 3], 3)], SAMPLES[:1]]]
 )
 def test_loss_and_gradient_are_the_same_in_one_two_or_four_batches(tmp_path, tiny, engine, groups):
     """The last form has a batch without any supervised slot."""
@@ -78,7 +79,7 @@ def test_loss_and_gradient_are_the_same_in_one_two_or_four_batches(tmp_path, tin
 def test_a_step_without_a_target_changes_nothing_and_has_no_loss(engine):
     engine, drafter = engine
     before = [p.detach().clone() for p in drafter.parameters()]
-    step = engine.step(batches([Sample([1, 2, 3], 3)]), 1e-3, 0.0)
+    step = engine.step(batches([answered([1, 2, 3], 3)]), 1e-3, 0.0)
     assert step.loss is None and step.is_finite and not step.stepped and step.grad_norm == 0.0
     assert all(torch.equal(p, q) for p, q in zip(drafter.parameters(), before, strict=True))
 

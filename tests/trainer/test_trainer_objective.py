@@ -9,7 +9,7 @@ import torch
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, draw_anchors
 from trainer.config import ConfigError
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.head import Mix, head_scores
 from trainer.loss import Scoring, auto_gamma, make_scoring
 from trainer.model import Drafter
@@ -37,7 +37,7 @@ def make_objective(folder: Path, scoring: Scoring, **changes) -> Objective:
 
 def make_batch(*shapes: tuple[int, int]) -> Batch:
     rng = torch.Generator().manual_seed(9)
-    samples = [Sample(torch.randint(0, 250, (n,), generator=rng).tolist(), start) for n, start in shapes]
+    samples = [answered(torch.randint(0, 250, (n,), generator=rng).tolist(), start) for n, start in shapes]
     return collate(samples, torch.device("cpu"))
 
 

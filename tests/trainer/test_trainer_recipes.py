@@ -21,7 +21,7 @@ def recipe(name: str, **changes) -> dict:
 
 def test_the_recipes_are_those_that_are_named():
     assert sorted(p.stem for p in RECIPES.glob("*.toml")) == [
-        "evaluate", "paper", "qwen3-8b", "story-v4", "story-v5", "tiny",
+        "evaluate", "paper", "prepare", "qwen3-8b", "story-v4", "story-v5", "tiny",
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import torch
 
 from tests.trainer.trainer_setup import checked
 from trainer.batches import collate
-from trainer.data import Sample
+from trainer.data import answered
 from trainer.engine import Engine
 from trainer.loss import Scoring
 from trainer.model import Drafter
@@ -25,7 +25,7 @@ def steps(ranks: Ranks) -> list[tuple[float | None, float, bool]]:
     target = Target(config)
     drafter = Drafter(draft_shape(target, (None, None)), torch.Generator().manual_seed(0))
     engine = Engine(Objective(target, drafter, 4, Scoring(4.0)), Optimizer(drafter, config), ranks, config)
-    samples = [Sample(list(range(40)), 5), Sample(list(range(9)), 9)]
+    samples = [answered(list(range(40)), 5), answered(list(range(9)), 9)]
     batches = [collate([sample], target.device) for sample in samples]
     told = []
     for index in range(5):

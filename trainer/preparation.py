@@ -1,0 +1,89 @@
+"""kind = "prepare": the answers that the target gives to the rows of `data.path`, kept as sequences to train on.
+
+Days of work for a large target, so it is a run of its own: every answer is on the disk before the next is asked for,
+and a run that is stopped goes on where it was. Its `train` records count answers as steps. What it makes, `sequences/`
+in its folder, is a `data.path` of other runs.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from trainer.config import Config, nest
+from trainer.data import num_wanted
+from trainer.dataset import build, rows_path
+from trainer.log import Log
+from trainer.ranks import Ranks
+from trainer.records import rounded
+from trainer.regenerate import InProcess, Writer
+from trainer.sequences import Sequences, manifest_of
+from trainer.server import Server
+from trainer.stop import Stop
+from trainer.target import Target, fingerprint, folder, load_tokenizer
+
+_SECONDS_BETWEEN_RECORDS = 2.0
+
+
+def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
+    """Makes the sequences; raises Interrupted when stopped, and goes on from there the next time."""
+    if ranks.is_first:
+        tokenizer = load_tokenizer(folder(config))
+        writer: Writer
+        if config["data.server"]:
+            writer = Server(config, tokenizer)
+        else:
+            writer = InProcess(Target(_untapped(config), ranks.device(config["device"])), config["data.generate_batch"])
+        place = Path(config["run_dir"]) / "sequences"
+        progress = Progress(log, place.parent / "responses.jsonl")
+        is_resumed = progress.step > 0 or manifest_of(place) is not None
+        resumed: dict[str, Any] = {"resumed_from_step": progress.step} if is_resumed else {}
+        config = {**config, "total_steps": num_wanted(rows_path(config), config)}
+        target = {"path": str(folder(config)), "fingerprint": fingerprint(folder(config))}
+        log.write("start", run_id=config["run_id"], schema=1, config=nest(config), target=target, **resumed)
+        build(config, tokenizer, writer, place, stop.check, progress.add)
+        progress.close()
+        made = Sequences(place).manifest
+        for note in made.notes:
+            log.write("warn", step=progress.step, reason=note)
+        size = sum(file.stat().st_size for file in place.iterdir())
+        log.write("checkpoint", step=progress.step, path=place.name, bytes=size)
+        told = f"{made.num_sequences} sequences, {made.num_tokens} tokens, {made.num_response_tokens} of answers"
+        print(f"{place}: {told}", flush=True)
+    ranks.wait()
+
+
+class Progress:
+    """The answers written so far, as records: `step` counts them, over all attempts."""
+
+    def __init__(self, log: Log, place: Path) -> None:
+        self._log = log
+        # Behind the line that says whose answers they are.
+        self.step = max(0, place.read_bytes().count(b"\n") - 1) if place.exists() else 0
+        self._began = time.monotonic()
+        self._lengths: list[int] = []
+
+    def add(self, lengths: list[int]) -> None:
+        """Answers of so many tokens each were written."""
+        self.step += len(lengths)
+        self._lengths += lengths
+        if time.monotonic() - self._began > _SECONDS_BETWEEN_RECORDS:
+            self.close()
+
+    def close(self) -> None:
+        """The record of what came since the last one."""
+        if self._lengths:
+            now, tokens = time.monotonic(), sum(self._lengths)
+            self._log.write(
+                "train",
+                step=self.step,
+                avg_batch_size=len(self._lengths),
+                avg_seq_len=rounded(tokens / len(self._lengths)),
+                tokens=tokens,
+                tok_per_sec=rounded(tokens / (now - self._began)),
+            )
+            self._began, self._lengths = now, []
+
+
+def _untapped(config: Config) -> Config:
+    """Nobody listens to the target here: whichever layers a drafter would want, they need not be there."""
+    return {**config, "target_layer_ids": [0], "fc_layers": "all"}
