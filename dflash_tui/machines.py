@@ -11,6 +11,8 @@ from typing import Literal
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import AuthFailedError, HostError, HostKeyChangedError, HostKeyUnknownError, UnreachableError
 from dflash_tui.hosts import open_host
+from dflash_tui.hosts.containers import Container
+from dflash_tui.hosts.person import leaving_alone
 from dflash_tui.hosts.proxmox import ProxmoxHost
 from dflash_tui.remote import check as remote_check
 from dflash_tui.remote import execute as remote
@@ -50,6 +52,12 @@ async def look(spec: HostSpec) -> Look:
         return Look(spec, "reachable", None, str(e))
 
 
+async def look_alone(spec: HostSpec) -> Look:
+    """The same, and nobody is asked anything."""
+    with leaving_alone():
+        return await look(spec)
+
+
 async def look_at_all(specs: Iterable[HostSpec]) -> list[Look]:
     """All at once: the slowest one says how long it takes."""
     return list(await asyncio.gather(*(look(spec) for spec in specs)))
@@ -78,6 +86,16 @@ async def check(spec: HostSpec, known_runs: frozenset[str] = frozenset()) -> lis
             return [*findings, Finding("reach", "critical", str(e))]
         except HostError as e:
             return [*findings, Finding("agent", "critical", str(e))]
+    finally:
+        await host.close()
+
+
+async def containers(spec: HostSpec) -> list[Container]:
+    """Those of the node that the container `spec` is on, and of its cluster. HostError if it cannot be asked."""
+    host = ProxmoxHost(spec)
+    try:
+        with leaving_alone():
+            return await host.containers()
     finally:
         await host.close()
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from dflash_tui import paths
 from dflash_tui.collect import HostCollector, in_thread
-from dflash_tui.config import Config
+from dflash_tui.config import Config, HostSpec
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.store.base import Store, StoreOptions
@@ -188,12 +188,16 @@ class Session:
             if run.host is not None and _is_live(run):
                 live[run.host].append(run)
         for host in live.keys() - self._collectors.keys():
-            self._collectors[host] = HostCollector(partial(self.config.host, host), database, self._advanced)
+            self._collectors[host] = HostCollector(partial(self._spec, host), database, self._advanced)
         hurried, self._hurried = self._hurried, set()
         for host, collector in self._collectors.items():
             collector.follow(live[host], self._focus)
             for run_id in hurried:
                 collector.hurry(run_id)
+
+    def _spec(self, host: str) -> HostSpec:
+        """As config.toml has it now: it may be read again while the session runs."""
+        return self.config.host(host)
 
     def _hurry_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:
         """What a thread calls to have the hosts asked now."""

@@ -1,5 +1,8 @@
 """Whom a host asks when only a person can decide. Asks nothing itself: a screen or a terminal introduces one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +25,7 @@ class Person(Protocol):
 
 
 _present: list[Person] = []
+_is_left_alone: ContextVar[bool] = ContextVar("is_left_alone", default=False)
 
 
 def introduce(person: Person | None) -> None:
@@ -29,5 +33,15 @@ def introduce(person: Person | None) -> None:
     _present[:] = [person] if person else []
 
 
+@contextmanager
+def leaving_alone() -> Iterator[None]:
+    """What is begun within asks nobody: for a look at many hosts, where a question would hold up the others."""
+    before = _is_left_alone.set(True)
+    try:
+        yield
+    finally:
+        _is_left_alone.reset(before)
+
+
 def present() -> Person | None:
-    return _present[0] if _present else None
+    return _present[0] if _present and not _is_left_alone.get() else None

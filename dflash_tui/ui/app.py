@@ -21,7 +21,8 @@ from dflash_tui.errors import DflashError
 from dflash_tui.ui import themes
 from dflash_tui.ui.commands import ActionCommands, RunCommands
 from dflash_tui.ui.crash import keep_crash
-from dflash_tui.ui.messages import RunAdvanced, RunLeft, RunOpened
+from dflash_tui.ui.messages import LaunchAsked, RunAdvanced, RunLeft, RunOpened
+from dflash_tui.ui.person import SessionPerson
 from dflash_tui.ui.run_screen import RunScreen
 from dflash_tui.ui.runs_screen import RunsScreen
 from dflash_tui.ui.screen import raise_or_tell, tell
@@ -30,7 +31,7 @@ from dflash_tui.ui.seat import Seat, SessionSeat
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
 
-RUNS, RUN = "runs", "run"
+RUNS, RUN, HOSTS = "runs", "run", "hosts"
 
 
 class DflashApp(App[None], inherit_bindings=False):
@@ -43,8 +44,10 @@ class DflashApp(App[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
         Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you were at, or are on."),
+        Binding("3", "show_hosts", "hosts", show=False, tooltip="The hosts and their containers, and how each stands."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
         Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
+        Binding("tilde", "command_log", "commands", show=False, key_display="~", tooltip="What was run on hosts."),
         Binding("t", "theme", "theme", show=False, tooltip="Choose the colours."),
         Binding("question_mark,f1", "help", "help", key_display="?", tooltip="What this screen is, and its keys."),
         Binding("q", "quit", "quit", show=False, tooltip="Leave. Runs go on: quitting never touches one."),
@@ -67,6 +70,8 @@ class DflashApp(App[None], inherit_bindings=False):
         # Tracebacks go into a file of ours (`live`), never over a person's prompt.
         self.error_console = Console(quiet=True)
         self.seat = open_seat(self._advanced)
+        self.seat.person = SessionPerson(self)
+        self._clock = clock
         self.fault: Exception | None = None
         """What ended the session, if it was not a person."""
         self._runs_screen = RunsScreen(self.seat, clock)
@@ -74,6 +79,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self._first_run_id = run_id
         self.add_mode(RUNS, lambda: self._runs_screen)
         self.add_mode(RUN, lambda: self._run_screen)
+        self.add_mode(HOSTS, self._hosts_screen)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return themes.chart_defaults(self.current_theme)
@@ -123,6 +129,20 @@ class DflashApp(App[None], inherit_bindings=False):
         else:
             self.switch_mode(RUN)
 
+    def action_show_hosts(self) -> None:
+        self.switch_mode(HOSTS)
+
+    def _hosts_screen(self) -> Screen[None]:
+        from dflash_tui.ui.hosts_screen import HostsScreen
+
+        return HostsScreen(self.seat, self._clock)
+
+    def action_command_log(self) -> None:
+        from dflash_tui.ui.command_screen import CommandScreen
+
+        if not isinstance(self.screen, CommandScreen):
+            self.push_screen(CommandScreen(self.seat, self._clock))
+
     def action_new_run(self) -> None:
         from dflash_tui.ui.launch_screen import LaunchScreen
 
@@ -134,7 +154,15 @@ class DflashApp(App[None], inherit_bindings=False):
             tell(self, "nothing was launched from here yet: choose a recipe and a host")
             self.action_new_run()
         else:
-            self.run_worker(self._launch_again(request), group="control", exit_on_error=False)
+            self.launch(request)
+
+    @on(LaunchAsked)
+    def _launch_asked(self, event: LaunchAsked) -> None:
+        self.launch(event.request)
+
+    def launch(self, request: "LaunchRequest") -> None:
+        """What was launched before, at once; the run is opened when it runs."""
+        self.run_worker(self._launch_again(request), group="control", exit_on_error=False)
 
     async def _launch_again(self, request: "LaunchRequest") -> None:
         words = " ".join([request.recipe, *request.settings])

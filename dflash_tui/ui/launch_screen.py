@@ -17,6 +17,7 @@ from textual.widgets import Input, Label, Select, Static, TextArea
 from textual.worker import Worker
 
 from dflash_tui import recipes
+from dflash_tui.config import LOCAL
 from dflash_tui.errors import DflashError
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.messages import RunOpened
@@ -36,18 +37,21 @@ class LaunchScreen(ModalScreen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: Seat, host: str | None = None) -> None:
+        """`host` is chosen at first; without it, the last one that was launched on."""
         super().__init__()
         self._seat = seat
+        self._first_host = host
         self._draft = Draft({})
         self._began_at: float | None = None
 
     def compose(self) -> ComposeResult:
         names = recipes.bundled_names()
         last = self._seat.last_launch()
-        hosts = list(self._seat.config.hosts)
+        hosts = sorted(self._seat.config.hosts, key=lambda name: name != LOCAL)
         recipe = last.recipe if last and last.recipe in names else (names or [A_FILE])[0]
-        host = last.host if last and last.host in hosts else hosts[0]
+        wanted = self._first_host or (last.host if last else None)
+        host = wanted if wanted in hosts else LOCAL
         with Vertical(classes="dialog page launch"):
             yield Static("New run", classes="dialog-title")
             with Horizontal(id="launch-body"):
@@ -61,6 +65,7 @@ class LaunchScreen(ModalScreen[None]):
                     yield Select(
                         [(visible(h), h) for h in hosts], value=host, allow_blank=False, compact=True, id="host"
                     )
+                    yield Static(id="host-note", classes="error")
                     yield Label("name")
                     yield Input(placeholder="as the recipe", compact=True, id="name")
                     yield Label("settings (key=value)")
@@ -74,7 +79,9 @@ class LaunchScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.set_interval(1, self._show_progress)
+        self.set_interval(1, self._show_silence)
         self._check()
+        self._show_silence()
         self.query_one("#recipe").focus()
 
     @property
@@ -96,6 +103,14 @@ class LaunchScreen(ModalScreen[None]):
         self._check()
         if event.value == A_FILE:
             self.query_one("#path").focus()
+
+    @on(Select.Changed, "#host")
+    def _show_silence(self) -> None:
+        """What is known to be wrong with the host that is chosen."""
+        silence = self._seat.contact(str(self.query_one("#host", Select).value))
+        note = self.query_one("#host-note", Static)
+        note.display = silence is not None
+        note.update(Content(visible(silence or "")))
 
     @on(Input.Changed)
     @on(TextArea.Changed)
@@ -147,7 +162,7 @@ class LaunchScreen(ModalScreen[None]):
             self._tell_progress(str(e), is_error=True)
             return
         tell(self, f"{record.name} runs on {record.host}")
-        if self.is_running and self.is_current:
+        if self.is_running and self.is_active:
             self.app.post_message(RunOpened(record.run_id))
             self.dismiss()
 

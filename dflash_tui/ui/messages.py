@@ -1,8 +1,12 @@
 """What screens and the app tell each other. Past tense, small, frozen; a level replaces its older self."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
+
+if TYPE_CHECKING:
+    from dflash_tui.control import LaunchRequest
 
 
 @dataclass
@@ -26,3 +30,10 @@ class RunOpened(Message):
 @dataclass
 class RunLeft(Message):
     """A person goes back from a run to the list."""
+
+
+@dataclass
+class LaunchAsked(Message):
+    """A person wants this launched at once."""
+
+    request: "LaunchRequest"

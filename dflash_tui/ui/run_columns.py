@@ -1,14 +1,11 @@
-"""The columns of the list of runs: what each says of a run, how wide it is, and which give way first. Draws nothing."""
+"""The columns of the list of runs: what each says of a run. Draws nothing."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from dflash_tui.runs import Run
 from dflash_tui.text import duration, number, visible
+from dflash_tui.ui.columns import Cell, Column
 from dflash_tui.ui.states import glyph, silence_s, state_words, tone_class
-
-GAP = 1
 
 
 class Figures(NamedTuple):
@@ -27,50 +24,12 @@ class RunRow(NamedTuple):
     since_s: float
 
 
-class Cell(NamedTuple):
-    text: str
-    look: str = ""
-
-
-@dataclass(frozen=True)
-class Column:
-    """`rank` 0 stays always; the highest goes first. A column with `takes_rest` shares out what is left over."""
-
-    title: str
-    width: int
-    cell: Callable[[RunRow], Cell]
-    align: Literal["left", "right"] = "left"
-    rank: int = 0
-    takes_rest: bool = False
-    widest: int = 0
-    """It may grow to this, in the order of `growth`, before the rest is shared out."""
-    growth: int = 0
-
-
-def fitted(width: int) -> list[tuple[Column, int]]:
-    """The columns that fit in `width` cells, and how wide each is."""
-    columns = list(COLUMNS)
-    while _taken(columns) > width and (worst := max(columns, key=lambda column: column.rank)).rank > 0:
-        columns.remove(worst)
-    left = max(0, width - _taken(columns))
-    widths = {column.title: column.width for column in columns}
-    for column in sorted(columns, key=lambda column: column.growth):
-        more = min(left, max(0, column.widest - column.width))
-        widths[column.title] += more
-        left -= more
-    return [(column, widths[column.title] + (left if column.takes_rest else 0)) for column in columns]
-
-
-def _taken(columns: list[Column]) -> int:
-    return sum(column.width + GAP for column in columns) - GAP
-
-
 def _state(row: RunRow) -> Cell:
     return Cell(f"{glyph(row.run.state)} {state_words(row.run)}", tone_class(row.run.state))
 
 
 def _name(row: RunRow) -> Cell:
-    return Cell(visible(row.run.name), "runs--name")
+    return Cell(visible(row.run.name), "list--name")
 
 
 def _host(row: RunRow) -> Cell:
@@ -80,7 +39,7 @@ def _host(row: RunRow) -> Cell:
 def _step(row: RunRow) -> Cell:
     run = row.run
     if run.step is None:
-        return Cell("-", "runs--quiet")
+        return Cell("-", "list--quiet")
     if not run.total_steps:
         return Cell(f"{run.step:,}")
     return Cell(f"{run.step:,}/{run.total_steps:,} {run.step / run.total_steps:4.0%}")
@@ -98,10 +57,10 @@ def _age(row: RunRow) -> Cell:
     run = row.run
     if (silent_s := silence_s(run, row.since_s)) is not None:
         return Cell(f"no contact {duration(silent_s)}", "tone--warn")
-    return Cell(duration(None if run.age_s is None else run.age_s + row.since_s), "runs--quiet")
+    return Cell(duration(None if run.age_s is None else run.age_s + row.since_s), "list--quiet")
 
 
-SPARK = Column("LOSS", 10, lambda row: Cell(""), rank=6)
+SPARK: Column[RunRow] = Column("LOSS", 10, lambda row: Cell(""), rank=6)
 COLUMNS = (
     Column("STATE", 13, _state, widest=20, growth=2),
     Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3),

@@ -1,19 +1,27 @@
-"""The session's seat at the store as the screens see it: one value that each is given, so none reaches for the app.
+"""The session's seat as the screens see it, at the store and at the hosts: one value that each screen is given.
 
-Owns the joining of `watch.Session` and `control`; what they do stands there. Tests give the screens a scripted seat.
+Owns the joining of `watch.Session`, `control` and `machines`; what they do stands there. Tests give the screens a
+scripted seat.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from dflash_tui.config import Config
+from dflash_tui import config as configs
+from dflash_tui.config import Addition, Config, HostSpec
 from dflash_tui.errors import TimedOutError
+from dflash_tui.hosts.person import introduce
 from dflash_tui.runs import Run, RunRecord
 from dflash_tui.store.base import Store
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
+    from dflash_tui.hosts.containers import Container
+    from dflash_tui.hosts.journal import Command
+    from dflash_tui.machines import Look
+    from dflash_tui.remote.check import Finding
+    from dflash_tui.ui.person import SessionPerson
 
 # How long questions under way may take to end when the session does: the store is not closed under them.
 LEAVE_PATIENCE_S = 5.0
@@ -24,7 +32,11 @@ T = TypeVar("T")
 class Seat(Protocol):
     """Everything a screen may ask for. Every method raises DflashError alone."""
 
-    config: Config
+    person: "SessionPerson | None"
+    """Whom hosts ask while the seat is open."""
+
+    @property
+    def config(self) -> Config: ...
 
     @property
     def notices(self) -> list[str]:
@@ -53,6 +65,24 @@ class Seat(Protocol):
 
     async def resume(self, run_id: str) -> Run: ...
 
+    async def reload(self) -> None:
+        """Read config.toml again: somebody may have added a host."""
+
+    async def look(self, host: HostSpec) -> "Look":
+        """How a host stands now. Asks nobody anything; never raises what the machine is at fault for."""
+
+    async def check(self, host: HostSpec) -> "list[Finding]":
+        """All that stands for or against training there. May ask."""
+
+    async def containers(self, host: HostSpec) -> "list[Container]":
+        """Those of the node that a container is on."""
+
+    async def add(self, addition: Addition) -> None:
+        """Write a host into config.toml."""
+
+    def commands(self) -> "list[Command]":
+        """What this session ran on hosts, oldest first."""
+
 
 class SessionSeat:
     """The seat of a real session: `advanced` is called on the event loop, as often as things happen."""
@@ -60,18 +90,24 @@ class SessionSeat:
     def __init__(self, config: Config, advanced: Callable[[str | None], None]) -> None:
         from dflash_tui.watch import Session
 
-        self.config = config
+        self.person: SessionPerson | None = None
         self._session = Session(config, advanced)
         self._asking: set[asyncio.Task[Any]] = set()
+
+    @property
+    def config(self) -> Config:
+        return self._session.config
 
     @property
     def notices(self) -> list[str]:
         return self._session.notices
 
     async def open(self) -> None:
+        introduce(self.person)
         await self._session.open()
 
     async def close(self) -> None:
+        introduce(None)
         if self._asking:
             await asyncio.wait(self._asking, timeout=LEAVE_PATIENCE_S)
         await self._session.close()
@@ -105,14 +141,54 @@ class SessionSeat:
     async def launch(self, request: "LaunchRequest") -> RunRecord:
         from dflash_tui import control
 
+        self._reconsider()
         return await control.launch(self._session, request)
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         from dflash_tui import control
 
+        self._reconsider()
         return await control.stop(self._session, run_id, kill=kill)
 
     async def resume(self, run_id: str) -> Run:
         from dflash_tui import control
 
+        self._reconsider()
         return await control.resume(self._session, run_id)
+
+    async def reload(self) -> None:
+        self._session.config = await asyncio.to_thread(configs.load)
+
+    async def look(self, host: HostSpec) -> "Look":
+        from dflash_tui import machines
+
+        return await machines.look_alone(host)
+
+    async def check(self, host: HostSpec) -> "list[Finding]":
+        from dflash_tui import machines
+
+        self._reconsider()
+        known = await self.ask(lambda store: frozenset(run.run_id for run in store.runs()))
+        findings = await machines.check(host, known)
+        # It may have been silent only until a person said something.
+        await self._session.refresh()
+        return findings
+
+    async def containers(self, host: HostSpec) -> "list[Container]":
+        from dflash_tui import machines
+
+        return await machines.containers(host)
+
+    async def add(self, addition: Addition) -> None:
+        await asyncio.to_thread(addition.write)
+        await self.reload()
+
+    def commands(self) -> "list[Command]":
+        from dflash_tui.hosts import journal
+
+        return journal.commands()
+
+    def _reconsider(self) -> None:
+        """A person does something by hand: what he would not say before, he may say now."""
+        if self.person:
+            self.person.reconsider()

@@ -106,7 +106,7 @@ class StopScreen(ModalScreen[None]):
             self._show()
             return
         tell(self, f"{run.name} is {run.state}" + (f" ({run.reason})" if run.reason else ""))
-        if self.is_running and self.is_current:
+        if self.is_running and self.is_active:
             self.dismiss()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

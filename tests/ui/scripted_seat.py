@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dflash_tui.config import Config, HostSpec
+from dflash_tui.config import Addition, Config, HostSpec
 from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.hosts.containers import Container
+from dflash_tui.hosts.journal import Command
+from dflash_tui.hosts.person import Person, introduce
+from dflash_tui.machines import Look
+from dflash_tui.remote.check import Finding
+from dflash_tui.remote.machine import Overview
 from dflash_tui.runs import Run, RunRecord, Window
 from dflash_tui.store.base import Answer, AttemptRow, PanelResult, ResolvedWindow, Row, RunDetail
 
@@ -76,6 +82,12 @@ def make_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[P
     ]
 
 
+def make_view(**changes: Any) -> Overview:
+    """A machine without GPUs that answers in 12 ms."""
+    view = Overview(12.0, 0.1, 412 << 30, 128 << 30, 73 << 30, None, "no nvidia-smi here", (), ())
+    return replace(view, **changes)
+
+
 def open_gate() -> threading.Event:
     gate = threading.Event()
     gate.set()
@@ -140,6 +152,11 @@ class ScriptedSeat:
         self.store: Any = ScriptedStore(runs)
         self.notices: list[str] = []
         self.said: list[tuple[str, Any]] = []
+        self.person: Person | None = None
+        self.looks: dict[str, Look] = {}
+        self.findings: list[Finding] = []
+        self.told_containers: list[Container] = []
+        self.ran: list[Command] = []
         self.silent_hosts: dict[str, str] = {}
         self.last: Any = None
         self.trouble: DflashError | None = None
@@ -150,9 +167,11 @@ class ScriptedSeat:
 
     async def open(self) -> None:
         self._fail()
+        introduce(self.person)
         self.is_open = True
 
     async def close(self) -> None:
+        introduce(None)
         self.is_open = False
 
     async def ask(self, work: Callable[[Any], Any]) -> Any:
@@ -192,6 +211,29 @@ class ScriptedSeat:
         run: Run = self.store.change(run_id, state="running", reason=None, code=None, attempt=2)
         self.advanced(run_id)
         return run
+
+    async def reload(self) -> None:
+        pass
+
+    async def look(self, host: HostSpec) -> Look:
+        """As scripted in `looks`; any other host answers."""
+        return self.looks.get(host.name) or Look(host, "reachable", make_view(), None)
+
+    async def check(self, host: HostSpec) -> list[Finding]:
+        self.said.append(("check", host.name))
+        await self.gate.wait()
+        self._fail()
+        return self.findings
+
+    async def containers(self, host: HostSpec) -> list[Container]:
+        return self.told_containers
+
+    async def add(self, addition: Addition) -> None:
+        self.said.append(("add", addition.text))
+        self.config = Config(hosts={**self.config.hosts, addition.spec.name: addition.spec})
+
+    def commands(self) -> list[Command]:
+        return self.ran
 
     def _fail(self) -> None:
         if self.trouble is not None:

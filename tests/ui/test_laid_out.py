@@ -10,7 +10,8 @@ from dflash_tui.errors import UsageError
 from dflash_tui.runs import Run, Window
 from dflash_tui.text import visible
 from dflash_tui.ui.cells import laid, line
-from dflash_tui.ui.run_columns import COLUMNS, GAP, fitted
+from dflash_tui.ui.columns import GAP, fitted
+from dflash_tui.ui.run_columns import COLUMNS
 from dflash_tui.ui.run_filter import matches
 from dflash_tui.ui.states import silence_s, state_words
 from dflash_tui.ui.status import fitted as fitted_parts
@@ -41,7 +42,7 @@ def test_a_line_is_exactly_as_wide_as_asked(texts: list[str], width: int) -> Non
 
 @given(st.integers(-3, 400))
 def test_columns_fit_and_the_name_takes_what_is_left(width: int) -> None:
-    columns = fitted(width)
+    columns = fitted(COLUMNS, width)
     taken = sum(cells for _, cells in columns) + GAP * (len(columns) - 1)
     needed = sum(column.width for column in COLUMNS if column.rank == 0) + GAP
     assert taken == max(width, needed)
@@ -49,7 +50,7 @@ def test_columns_fit_and_the_name_takes_what_is_left(width: int) -> None:
 
 
 def test_less_important_columns_give_way_first() -> None:
-    titles = [{column.title for column, _ in fitted(width)} for width in (150, 77, 60, 40)]
+    titles = [{column.title for column, _ in fitted(COLUMNS, width)} for width in (150, 77, 60, 40)]
     assert "HOST" in titles[0] and "LOSS" in titles[0]
     assert "HOST" not in titles[1] and "LOSS p50" in titles[1]
     assert titles[2] == {"STATE", "RUN", "STEP"}
