@@ -173,7 +173,8 @@ def sentences(row: HostRow, *, is_brief: bool = False) -> Iterator[str]:
     elif row.silence:
         yield visible(row.silence)
     elif row.standing.look is not None and row.standing.look.note:
-        silent = f"no contact for {duration(row.silent_s)}: " if row.silent_s is not None and not is_brief else ""
+        is_silent = row.standing.look.state == "unreachable" and not is_brief
+        silent = f"no contact for {duration(row.silent_s)}: " if is_silent else ""
         yield silent + visible(row.standing.look.note).removeprefix(f"{row.standing.spec.name}: ")
     if container is not None and container.lock:
         yield f"locked: {visible(container.lock)}"
@@ -187,7 +188,8 @@ def _node_sentences(row: HostRow) -> Iterator[str]:
     elif row.node is not None and row.node.trouble:
         yield visible(row.node.trouble)
     elif row.node is not None and row.node.looked_at is not None:
-        yield f"a Proxmox node with {len(row.node.containers)} containers"
+        num_here = sum(one.node is None for one in row.node.containers)
+        yield f"a Proxmox node with {num_here} container{'' if num_here == 1 else 's'}"
 
 
 def gpu_words(gpu: "Gpu") -> str:

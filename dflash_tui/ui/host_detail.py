@@ -35,7 +35,7 @@ def _lines(row: HostRow) -> Iterator[list[Piece]]:
         return
     if standing.check_began_at is not None:
         yield [(f"checking ... {duration(row.now - standing.check_began_at)}", "$text-warning")]
-    if standing.trouble:
+    if standing.trouble and (standing.look is None or standing.look.note != standing.trouble):
         yield [("✗ ", _STYLES["critical"]), (visible(standing.trouble), "")]
     for one in standing.findings:
         look = _STYLES[one.severity]

@@ -44,7 +44,9 @@ class SessionPerson:
             return words
 
     async def _ask(self, screen: QuestionScreen[Any]) -> Any:
-        """What the dialog is dismissed with; None too when the session ends meanwhile."""
+        """What the dialog is dismissed with; None too when the session ends meanwhile, or has ended."""
+        if not self._app.is_running:
+            return None
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._app.run_worker(self._put(screen, answer), group="questions", exit_on_error=False)
         try:

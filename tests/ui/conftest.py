@@ -1,7 +1,11 @@
-"""What the screens' tests share: cursors that do not blink."""
+"""What the screens' tests share: cursors that do not blink, and nobody who is asked when a session is over."""
+
+from collections.abc import Iterator
 
 import pytest
 from textual.widgets import Input, TextArea
+
+from dflash_tui.hosts.person import introduce
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +14,9 @@ def no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(field, "cursor_blink", False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays() -> Iterator[None]:
+    yield
+    introduce(None)

@@ -1,0 +1,156 @@
+"""The Hosts screen over real SSH servers: a key that is asked for, a key that has changed, a host that goes silent."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dflash_tui import config, paths
+from dflash_tui.hosts import journal
+from dflash_tui.hosts.ssh import keys as private_keys
+from dflash_tui.ui.app import DflashApp
+from dflash_tui.ui.seat import SessionSeat
+
+from ..pvehost.fixtures import stanza
+from ..pvehost.pve import PveHost
+from ..pvehost.sshd import SshServer, missing_sshd
+from .cockpit import screen_text, sees, sees_no, types, until
+
+PASSPHRASE = "ein Wort, 2"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    """A server of one's own: to be stopped, and started with another key."""
+    if reason := missing_sshd():
+        pytest.skip(f"REAL SSH IS NOT TESTED HERE: {reason}")
+    one = SshServer.make(tmp_path / "sshd")
+    one.start()
+    yield one
+    if one.process:
+        one.end_sessions()
+        one.stop()
+
+
+@asynccontextmanager
+async def hosts_screen(home: Path, toml: str) -> AsyncIterator[Pilot[None]]:
+    """A real session with these hosts, at the Hosts screen, the cursor on the second line."""
+    file = home / "config/config.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(toml)
+    app = DflashApp(lambda advanced: SessionSeat(config.load(), advanced))
+    try:
+        async with app.run_test(size=(120, 40), notifications=True) as pilot:
+            await sees(pilot, "No runs yet.")
+            await pilot.press("3")
+            await sees(pilot, "local  this machine")
+            await pilot.press("j")
+            yield pilot
+    finally:
+        await app.seat.close()
+
+
+def ssh_host(name: str, tmp_path: Path) -> str:
+    there = f'python = "{sys.executable}"\nworkdir = "{tmp_path}/far"\n'
+    return f'[hosts.{name}]\nkind = "ssh"\naddress = "{name}"\n{there}'
+
+
+def keygen(*words: str | Path) -> str:
+    argv = ["ssh-keygen", *map(str, words)]
+    return subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+
+
+async def shows(pilot: Pilot[None], *words: str) -> None:
+    """`sees`, with the patience that a real machine takes, whatever else this one does."""
+    for word in words:
+        await until(pilot, lambda word=word: word in screen_text(pilot.app), f"{word!r} on the screen", 30)
+
+
+def line_of(pilot: Pilot[None], name: str) -> str:
+    return next((line for line in screen_text(pilot.app).splitlines() if name in line), "")
+
+
+async def test_an_unknown_key_is_asked_for_once_by_a_key_press(
+    box: SshServer, ssh_config: Path, home: Path, tmp_path: Path
+) -> None:
+    with ssh_config.open("a") as file:
+        file.write(stanza("new", box, box.user, UserKnownHostsFile="/dev/null"))
+    async with hosts_screen(home, ssh_host("new", tmp_path)) as pilot:
+        await shows(pilot, "▲ key unknown", "the host key of", "c connects, and asks")
+        assert "is not known yet\n" not in screen_text(pilot.app), "nobody is asked before he does something"
+        await pilot.press("c")
+        await shows(pilot, keygen("-lf", box.keys / "host.pub").split()[1], "type yes")
+        await types(pilot, "yes")
+        await pilot.press("enter")
+        await shows(pilot, "✓ reach", "answers in", f"{sys.executable} is Python", "● reachable")
+        known = paths.known_hosts_file().read_text()
+        assert f"[127.0.0.1]:{box.port} {(box.keys / 'host.pub').read_text().split()[0]}" in known
+        await pilot.press("c")
+        await shows(pilot, "◌ checking")
+        await shows(pilot, "✓ reach")
+        await pilot.press("tilde")
+        await shows(pilot, "new", "serve", "✓ 0")
+    assert {command.host for command in journal.commands()} >= {"new"}
+
+
+async def test_a_locked_key_is_opened_inside_the_session(
+    box: SshServer, ssh_config: Path, home: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("bcrypt", reason="asyncssh opens no locked key without it; `make test` installs it")
+    private_keys._unlocked.clear()
+    key = tmp_path / "locked"
+    shutil.copy(box.keys / "client", key)
+    keygen("-q", "-p", "-P", "", "-N", PASSPHRASE, "-f", key)
+    with ssh_config.open("a") as file:
+        file.write(stanza("vault", box, box.user, IdentityFile=f'"{key}"'))
+    async with hosts_screen(home, ssh_host("vault", tmp_path)) as pilot:
+        await shows(pilot, "▲ auth failed", "is locked by a passphrase")
+        await pilot.press("c")
+        for words in ("wrong", PASSPHRASE):
+            await shows(pilot, "Passphrase of", "enter open the key")
+            if words != "wrong":
+                await shows(pilot, "That does not open it.")
+            await types(pilot, words)
+            await pilot.press("enter")
+        await shows(pilot, "✓ reach", "● reachable")
+        await sees_no(pilot, "Passphrase of")
+        assert PASSPHRASE not in screen_text(pilot.app)
+
+
+async def test_a_host_that_goes_silent_says_since_when_and_one_with_another_key_is_refused(
+    server: SshServer, ssh_config: Path, home: Path, tmp_path: Path
+) -> None:
+    ssh_config.write_text(stanza("gpu", server, server.user))
+    async with hosts_screen(home, ssh_host("gpu", tmp_path)) as pilot:
+        await shows(pilot, "ssh gpu, python")
+        await until(pilot, lambda: screen_text(pilot.app).count("● reachable") == 2, "both reachable", 30)
+        server.end_sessions()
+        server.stop()
+        await pilot.press("c")
+        await shows(pilot, "✗ unreachable", "no contact for", "refuses connections")
+        shutil.copy(server.keys / "other", server.keys / "host")
+        shutil.copy(server.keys / "other.pub", server.keys / "host.pub")
+        server.start()
+        await pilot.press("c")
+        await shows(pilot, "▲ key changed", "HAS CHANGED: it shows")
+        assert screen_text(pilot.app).count("SHA256:") == 2
+
+
+async def test_containers_hang_under_their_node_and_each_says_how_it_stands(pve_box: PveHost, home: Path) -> None:
+    toml = "".join(f'[hosts.ct{n}]\nkind = "proxmox"\naddress = "pve"\nvmid = {n}\n' for n in (200, 201))
+    async with hosts_screen(home, toml) as pilot:
+        await shows(pilot, "pve ", "├ ct200", "├ ct201", "└ 202 train202", "container 201 o")
+        await until(pilot, lambda: line_of(pilot, "├ ct200").count("● reachable") == 1, "ct200 reachable", 30)
+        await pilot.press("j", "j")
+        await shows(pilot, "container 201 (train201) on pve", "start it with `pct start 201`")
+        pve_box.set_lock(200, "backup")
+        try:
+            await pilot.press("k", "c")
+            await shows(pilot, "▲ container", "container 200 (train200) is running, and locked (backup)")
+        finally:
+            pve_box.set_lock(200, None)
