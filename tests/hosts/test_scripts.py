@@ -23,9 +23,8 @@ from dflash_tui.remote.scripts import Script, checked, push
 
 from ..pvehost.sshd import SshServer
 from ..remote.far_side import assert_nobody_lives_below, processes_below, until
-from .conftest import SPECS, Reach
+from .conftest import FOLDER, SPECS, Reach, working_in
 from .test_every_host import NAMES, WORDS
-from .test_whole_path import FOLDER, replace_workdir
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 ECHO = b"import os, sys; sys.stdout.buffer.write(b'\\0'.join(os.fsencode(word) for word in sys.argv[1:]))\n"
@@ -65,7 +64,7 @@ class Far:
 
 @pytest.fixture
 async def far(reach: Reach) -> AsyncIterator[Far]:
-    spec = replace_workdir(SPECS[reach.kind], f"{reach.far}/{FOLDER}")
+    spec = working_in(SPECS[reach.kind], f"{reach.far}/{FOLDER}")
     async with AgentClient.open(reach.host, spec) as agent:
         yield Far(agent, reach.here / FOLDER)
     assert_nobody_lives_below(Path(reach.far))
@@ -204,7 +203,7 @@ async def test_a_script_is_pushed_once_and_anew_when_it_was_changed(far: Far, mo
 
 
 async def test_a_lost_link_ends_it_and_says_so(box: SshServer, tmp_path: Path) -> None:
-    spec = replace_workdir(SPECS["ssh"], str(tmp_path / "far"))
+    spec = working_in(SPECS["ssh"], str(tmp_path / "far"))
     async with agent_on(spec) as agent:
         far = Far(agent, tmp_path / "far")
         running = asyncio.create_task(far.run(Script("wait.sh", b"echo up; exec sleep 1000")))
