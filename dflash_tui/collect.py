@@ -5,18 +5,19 @@ sentence on since when it is silent. Which runs are live, and on which hosts, is
 """
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
 
 from dflash_tui import script_log
 from dflash_tui.config import HostSpec
+from dflash_tui.copies import Copies
 from dflash_tui.errors import AuthFailedError, DflashError, HostError, HostKeyError
+from dflash_tui.gathering import Gathering
 from dflash_tui.gpu_watch import GpuWatch
 from dflash_tui.pace import Pace
 from dflash_tui.remote.client import AgentClient, agent_on
@@ -25,8 +26,9 @@ from dflash_tui.remote.status import RunStatus
 from dflash_tui.runs import Cursor, GpuSample, Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import Store
 from dflash_tui.store.database import Database
-from dflash_tui.store.mirror import TRAIN_LOG, Mirror
+from dflash_tui.store.mirror import Mirror
 from dflash_tui.text import duration
+from dflash_tui.threads import in_thread
 
 BACKOFF_MAX_S = 60.0
 # A host that does not let us in has said so; knocking on would only have us banned there. A person can hurry it.
@@ -38,28 +40,8 @@ HEALTHY_S = 60.0
 # How long a launch whose answer was lost may take to show on its host.
 START_PATIENCE_S = 120.0
 
-# Their own: fifty hosts that wait for their turn at the tables must not keep a screen's questions waiting.
-_THREADS = ThreadPoolExecutor(4, "collect")
-
 Seen = tuple[str | int | None, ...]
 _TROUBLE = "trouble"
-T = TypeVar("T")
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    """`work` in a thread that is never left behind: a cancelled caller waits for its end.
-
-    Otherwise the next owner of the store would write into the mirrors beside it.
-    """
-    future = asyncio.get_running_loop().run_in_executor(_THREADS, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        while not future.done():
-            # Ctrl-C twice cancels twice; the thread still has to end first.
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({future})
-        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +65,25 @@ class HostCollector:
     """
 
     def __init__(
-        self, spec: Callable[[], HostSpec], database: Database, advanced: Callable[[str | None], None]
+        self,
+        spec: Callable[[], HostSpec],
+        database: Database,
+        gathering: Gathering,
+        advanced: Callable[[str | None], None],
     ) -> None:
         self.silence: Silence | None = None
         self._spec = spec
         self._database = database
+        self._gathering = gathering
         self._advanced = advanced
         self._pace = Pace()
         self._runs: dict[str, Run] = {}
         self._starting: dict[str, float] = {}
         self._seen: dict[str, Seen] = {}
         self._contact: dict[str, float] = {}
+        self._copies = Copies()
+        # Whose mirrors hold more than the tables.
+        self._behind: set[str] = set()
         self._gpus = GpuWatch()
         self._woken = asyncio.Event()
         self._retry = asyncio.Event()
@@ -104,6 +94,8 @@ class HostCollector:
         # What the store knows otherwise is told anew: of one that was forgotten and found again, say.
         known = {run_id: (run.state, _TROUBLE) for run_id, run in self._runs.items()}
         self._seen = {run_id: seen for run_id, seen in self._seen.items() if seen[0] in known.get(run_id, ())}
+        self._copies.limit_to(self._runs)
+        self._behind &= self._runs.keys()
         if self._pace.follow(self._runs, focus):
             self._woken.set()
 
@@ -157,15 +149,14 @@ class HostCollector:
     async def _sweep(self, agent: AgentClient, run_ids: list[str]) -> None:
         begun = time.monotonic()
         self._pace.begin(run_ids)
-        wanted, logs = await in_thread(lambda: self._wanted(run_ids))
+        wanted, logs = await self._wanted(run_ids)
         heard = await sweep(agent, wanted, logs=logs)
         self._pace.sweep_s = time.monotonic() - begun
         if self.silence:
             self.silence = None
             self._advanced(None)
-        changed, found = await in_thread(partial(self._take, heard))
-        more = {run_id for run_id, what in heard.items() if isinstance(what, Heard) and what.has_more}
-        self._pace.hurry(more | found)
+        changed, at_once = await self._take(heard)
+        self._pace.hurry(at_once)
         for run_id in changed:
             self._advanced(run_id)
         if seen := await self._gpus.look(agent, list(self._runs)):
@@ -176,46 +167,57 @@ class HostCollector:
             # A store that takes nothing is told by what matters more.
             self._database.gpus(seen)
 
-    def _wanted(self, run_ids: list[str]) -> tuple[dict[str, dict[str, Cursor]], dict[str, str | None]]:
+    async def _wanted(self, run_ids: list[str]) -> tuple[dict[str, dict[str, Cursor]], dict[str, str | None]]:
         """How far each run was read, and where the log of one lies that our trainer did not write."""
-        cursors = {run_id: _cursors(run_id) for run_id in run_ids}
-        records = {run_id: Mirror(run_id).read_record() for run_id in run_ids if self._has_own_log(run_id)}
-        return cursors, {run_id: log_source(record) for run_id, record in records.items() if record}
+        scripts = [run_id for run_id in run_ids if self._has_own_log(run_id)]
+        if self._copies.know(run_ids) and not scripts:
+            return self._copies.cursors(run_ids), {}
+        return await in_thread(lambda: (self._copies.cursors(run_ids), _log_sources(scripts)))
 
     def _has_own_log(self, run_id: str) -> bool:
         run = self._runs.get(run_id)
         return run is not None and run.kind in script_log.KINDS
 
-    def _take(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
+    async def _take(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
         """Bytes into the mirrors, lines into the tables, new states into the events.
 
-        The runs that changed, and those whose log was only just found, so that nothing of it was read yet.
+        The runs that changed, and those to be asked again at once: there is more, or nothing of its log was read yet.
         """
-        with self._database.mirroring:
-            # Whoever was forgotten while the host was asked has no record any more.
-            return self._take_known({run_id: what for run_id, what in heard.items() if Mirror(run_id).exists()})
-
-    def _take_known(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
-        # One run's trouble is no other's. If the store itself fails, noting it fails as well, and all wait.
         troubles = {run_id: str(what) for run_id, what in heard.items() if isinstance(what, HostError)}
         answers = {run_id: what for run_id, what in heard.items() if isinstance(what, Heard)}
-        grown, found = [], set()
-        for run_id, what in answers.items():
-            try:
-                # Before the bytes are kept: whatever ends us in between, the first ones are seen again.
-                if self._has_own_log(run_id) and self._settle(run_id, what):
-                    found.add(run_id)
-                if _mirror(run_id, what):
-                    grown.append(run_id)
-            except DflashError as e:
-                troubles[run_id] = str(e)
-        troubles |= self._take_in(grown)
-        fine = [run_id for run_id in answers if run_id not in troubles]
-        self._hear(fine)
-        noted = [run_id for run_id in fine if run_id not in found and self._note_state(run_id, answers[run_id])]
-        changed = [run_id for run_id in fine if run_id in noted or run_id in grown]
-        changed += [run_id for run_id, words in troubles.items() if self._note_trouble(run_id, words)]
-        return changed, found
+        fresh = {run_id: what for run_id, what in answers.items() if what.is_news or self._has_own_log(run_id)}
+        grown, found, unkept = await in_thread(partial(self._keep, fresh)) if fresh else (set(), set(), {})
+        troubles |= unkept
+        more = {run_id for run_id, what in answers.items() if what.has_more}
+        news = {run_id for run_id, what in answers.items() if self._seen.get(run_id) != _seen(what.status)}
+        # One whose lines could not be taken in is tried again, grown or not.
+        self._behind |= grown
+        due = self._due_contact(answers.keys() - troubles.keys())
+        if self._behind or due:
+            is_urgent = self._pace.focus in grown or bool(more or news)
+            troubles |= await self._gathering.take_in(self._behind & answers.keys(), due, is_urgent=is_urgent)
+            self._behind -= answers.keys() - troubles.keys()
+        noting = {run_id: answers[run_id] for run_id in news - troubles.keys() - found}
+        noted = await in_thread(partial(self._note_all, noting, troubles)) if noting or troubles else []
+        return [run_id for run_id in heard if run_id in noted or run_id in grown - troubles.keys()], more | found
+
+    def _keep(self, answers: Mapping[str, Heard]) -> tuple[set[str], set[str], dict[str, str]]:
+        """The runs whose mirrors grew, those whose log was only just found, and by run why its bytes were not kept."""
+        grown, found, troubles = set(), set(), {}
+        with self._database.mirroring:
+            for run_id, what in answers.items():
+                # Whoever was forgotten while the host was asked has no record any more.
+                if not self._copies.mirror(run_id).exists():
+                    continue
+                try:
+                    # Before the bytes are kept: whatever ends us in between, the first ones are seen again.
+                    if self._has_own_log(run_id) and self._settle(run_id, what):
+                        found.add(run_id)
+                    if self._copies.keep(run_id, what):
+                        grown.add(run_id)
+                except DflashError as e:
+                    troubles[run_id] = str(e)
+        return grown, found, troubles
 
     def _settle(self, run_id: str, what: Heard) -> bool:
         """Note which file is the run's log, and how it reads, once that can be known; whether it is to be read now."""
@@ -226,19 +228,13 @@ class HostCollector:
         self._database.register_run(found)
         return log_source(found) != log_source(record)
 
-    def _take_in(self, run_ids: list[str]) -> dict[str, str]:
-        """What these runs' mirrors hold beyond the tables, at once. By run, why one was not."""
-        try:
-            self._database.take_in_all(run_ids)
-        except DflashError:
-            troubles = {}
-            for run_id in run_ids:
-                try:
-                    self._database.take_in(run_id)
-                except DflashError as e:
-                    troubles[run_id] = str(e)
-            return troubles
-        return {}
+    def _note_all(self, answers: Mapping[str, Heard], troubles: Mapping[str, str]) -> list[str]:
+        """New states, and what is wrong. One run's trouble is no other's: if the store itself fails, all wait."""
+        with self._database.mirroring:
+            noted = [run_id for run_id, what in answers.items() if _exists(run_id) and self._note_state(run_id, what)]
+            return noted + [
+                run_id for run_id, words in troubles.items() if _exists(run_id) and self._note_trouble(run_id, words)
+            ]
 
     def _note_state(self, run_id: str, what: Heard) -> bool:
         # An end is noted when the log is complete: who waits for the end finds every step.
@@ -261,12 +257,12 @@ class HostCollector:
     def _note_trouble(self, run_id: str, words: str) -> bool:
         return self._note(run_id, (_TROUBLE, words), RunEvent(time.time(), "note", text=words))
 
-    def _hear(self, run_ids: list[str]) -> None:
-        now = time.time()
-        heard = [run_id for run_id in run_ids if now - self._contact.get(run_id, 0.0) >= CONTACT_EVERY_S]
-        if heard:
-            self._contact |= dict.fromkeys(heard, now)
-            self._database.contact(heard, now)
+    def _due_contact(self, run_ids: Iterable[str]) -> list[str]:
+        """Those of which it has not been noted lately that their host answers."""
+        now = time.monotonic()
+        due = [run_id for run_id in run_ids if now - self._contact.get(run_id, -math.inf) >= CONTACT_EVERY_S]
+        self._contact |= dict.fromkeys(due, now)
+        return due
 
     def _note(self, run_id: str, seen: Seen, event: RunEvent) -> bool:
         if self._seen.get(run_id) == seen:
@@ -284,29 +280,14 @@ async def _wait(event: asyncio.Event, seconds: float | None) -> None:
     event.clear()
 
 
-def _mirror(run_id: str, what: Heard) -> bool:
-    """Whether the run's mirror grew."""
-    mirror, has_grown = Mirror(run_id), False
-    try:
-        for chunk in what.chunks:
-            if chunk.reset:
-                mirror.start_generation(chunk.stream, chunk.reset)
-            if chunk.data:
-                mirror.append(chunk.stream, chunk.data, chunk.cursor)
-                has_grown = True
-    except OSError as e:
-        raise DflashError(f"{mirror.folder}: cannot be written ({e.strerror}): make room, nothing is lost") from e
-    return has_grown
+def _exists(run_id: str) -> bool:
+    """Whether it was not forgotten meanwhile."""
+    return Mirror(run_id).exists()
 
 
-def _cursors(run_id: str) -> dict[str, Cursor]:
-    mirror = Mirror(run_id)
-    outputs = [
-        str(path.relative_to(mirror.folder))
-        for path in mirror.folder.glob("attempts/*/output.log")
-        if path.parent.name.isdecimal()
-    ]
-    return {stream: mirror.cursor(stream) for stream in (TRAIN_LOG, *outputs)}
+def _log_sources(run_ids: list[str]) -> dict[str, str | None]:
+    records = {run_id: Mirror(run_id).read_record() for run_id in run_ids}
+    return {run_id: log_source(record) for run_id, record in records.items() if record}
 
 
 def _seen(status: RunStatus) -> Seen:

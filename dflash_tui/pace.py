@@ -16,12 +16,12 @@ REST = 3.0
 
 
 class Pace:
-    """`sweep_s` is what the last sweep took."""
+    """`sweep_s` is what the last sweep took, `focus` the run on screen."""
 
     def __init__(self) -> None:
         self.sweep_s = 0.0
         self._due: dict[str, float] = {}
-        self._focus: str | None = None
+        self.focus: str | None = None
         self._phase = random.random()
 
     def __bool__(self) -> bool:
@@ -31,8 +31,8 @@ class Pace:
     def follow(self, run_ids: Iterable[str], focus: str | None) -> bool:
         """These are the runs now; new ones, and the one on screen, are due at once. Whether that is news."""
         runs = list(run_ids)
-        is_news = not set(runs) <= self._due.keys() or focus != self._focus
-        self._focus = focus
+        is_news = not set(runs) <= self._due.keys() or focus != self.focus
+        self.focus = focus
         self._due = {run_id: self._due.get(run_id, 0.0) for run_id in runs}
         self.hurry([focus] if focus else [])
         return is_news
@@ -56,7 +56,7 @@ class Pace:
         self._due |= {run_id: self._next_beat(now, self._interval_s(run_id)) for run_id in run_ids}
 
     def _interval_s(self, run_id: str) -> float:
-        wanted_s = VISIBLE_S if self._focus is None else FOCUSED_S if run_id == self._focus else HIDDEN_S
+        wanted_s = VISIBLE_S if self.focus is None else FOCUSED_S if run_id == self.focus else HIDDEN_S
         return max(wanted_s, REST * self.sweep_s)
 
     def _next_beat(self, now: float, interval_s: float) -> float:

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from dflash_tui import paths
-from dflash_tui.collect import HostCollector, in_thread
+from dflash_tui.collect import HostCollector
 from dflash_tui.config import Config, HostSpec
 from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.gathering import Gathering
 from dflash_tui.runs import Run, RunState
 from dflash_tui.store.base import Store, StoreOptions
 from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
 from dflash_tui.store.lock import holder
 from dflash_tui.store.owner import Owner, owner_gone, take_ownership
+from dflash_tui.threads import in_thread
 
 # With the start of the interpreter, a person is told within 3 s.
 BUSY_AFTER_S = 2.0
@@ -160,10 +162,11 @@ class Session:
     async def _conduct(self, database: Database) -> None:
         """As the owner, until cancelled: one collector a host that has live runs."""
         tasks: dict[str, asyncio.Task[None]] = {}
+        gathering = Gathering(database)
         try:
             while True:
                 with suppress(DflashError):
-                    self._group(await in_thread(database.runs), database)
+                    self._group(await in_thread(database.runs), database, gathering)
                 for host, collector in self._collectors.items():
                     task = tasks.get(host)
                     if task and task.done() and (error := task.exception()):
@@ -180,15 +183,16 @@ class Session:
             while any(not task.done() for task in tasks.values()):
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait(tasks.values())
+            await gathering.close()
 
-    def _group(self, runs: list[Run], database: Database) -> None:
+    def _group(self, runs: list[Run], database: Database, gathering: Gathering) -> None:
         """Tell each host's collector which runs are live now, and what is wanted at once."""
         live: dict[str, list[Run]] = defaultdict(list)
         for run in runs:
             if run.host is not None and _is_live(run):
                 live[run.host].append(run)
         for host in live.keys() - self._collectors.keys():
-            self._collectors[host] = HostCollector(partial(self._spec, host), database, self._advanced)
+            self._collectors[host] = HostCollector(partial(self._spec, host), database, gathering, self._advanced)
         hurried, self._hurried = self._hurried, set()
         for host, collector in self._collectors.items():
             collector.follow(live[host], self._focus)

@@ -37,6 +37,11 @@ class Heard:
     chunks: list[Chunk]
     has_more: bool
 
+    @property
+    def is_news(self) -> bool:
+        """Whether there is anything to keep."""
+        return any(chunk.data or chunk.reset for chunk in self.chunks)
+
 
 def log_source(record: RunRecord) -> str | None:
     """Which file of its host stands for a run's `train_log.jsonl`, as `sweep` takes it."""

@@ -31,8 +31,8 @@ async def test_who_was_refused_does_not_knock_on(error: DflashError, is_left_alo
         tries += 1
         raise error
 
-    collector = HostCollector(refuse, cast(Any, None), lambda run_id: None)
-    collector.follow([cast(Any, SimpleNamespace(run_id="r-1"))], None)
+    collector = HostCollector(refuse, cast(Any, None), cast(Any, None), lambda run_id: None)
+    collector.follow([cast(Any, SimpleNamespace(run_id="r-1", state="running"))], None)
     task = asyncio.create_task(collector.collect())
     await until(lambda: collector.silence, "a silence")
     assert collector.silence

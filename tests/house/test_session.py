@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_tui import collect, config, control
+from dflash_tui import collect, config, control, copies
 from dflash_tui.collect import Silence
 from dflash_tui.runs import Cursor, RunEvent, RunRecord
 from dflash_tui.store.client import StoreClient
@@ -72,7 +72,7 @@ async def _is(session: Session, run_id: str, wanted: str) -> bool:
 
 async def test_a_collector_that_fails_says_so_and_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    real, left = collect._cursors, [2]
+    real, left = copies.read_cursors, [2]
 
     def failing(run_id: str) -> dict[str, Cursor]:
         if left[0]:
@@ -80,7 +80,7 @@ async def test_a_collector_that_fails_says_so_and_begins_again(monkeypatch: pyte
             raise OSError(errno.EMFILE, "Too many open files")
         return real(run_id)
 
-    monkeypatch.setattr(collect, "_cursors", failing)
+    monkeypatch.setattr(copies, "read_cursors", failing)
     monkeypatch.setattr("dflash_tui.watch._REGROUP_S", 0.05)
     monkeypatch.setattr(collect.HostCollector, "fail", lambda self, error: told.append(str(error)))
     async with seated() as session:
