@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dflash_tui.hosts.journal import NUM_KEPT, Command
-from dflash_tui.text import visible
+from dflash_tui.text import duration, visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.columns import Cell, Column
 from dflash_tui.ui.listing import Listing
@@ -38,8 +38,9 @@ def words(command: Command) -> str:
 def _took(row: CommandRow) -> Cell:
     took_s = row.command.took_s
     if took_s is None:
-        return Cell(f"{row.now - row.command.began:.0f} s", "tone--live")
-    return Cell(f"{took_s * 1000:.0f} ms" if took_s < 10 else f"{took_s:.0f} s", "list--quiet")
+        return Cell(duration(row.now - row.command.began), "tone--live")
+    short = f"{took_s * 1000:.0f} ms" if took_s < 1 else f"{took_s:.1f} s" if took_s < 10 else duration(took_s)
+    return Cell(short, "list--quiet")
 
 
 def _end(row: CommandRow) -> Cell:

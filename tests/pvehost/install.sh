@@ -1,9 +1,10 @@
 #!/bin/sh
-# What the tests of SSH and Proxmox hosts need of the system: an SSH server, login shells and a /bin/sh of other kinds, sudo.
+# What the tests of SSH and Proxmox hosts need of the system: an SSH server, login shells and a /bin/sh of other kinds, sudo,
+# and tmux, the terminal of one of them.
 # As root on Debian it is installed; elsewhere those tests are skipped, and here is why.
 missing=
 PATH="$PATH:/usr/sbin:/sbin"
-for word in sshd:openssh-server fish:fish tcsh:tcsh zsh:zsh busybox:busybox sudo:sudo; do
+for word in sshd:openssh-server fish:fish tcsh:tcsh zsh:zsh busybox:busybox sudo:sudo tmux:tmux; do
     command -v "${word%:*}" >/dev/null || missing="$missing ${word#*:}"
 done
 [ "$missing" ] || exit 0

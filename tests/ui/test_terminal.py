@@ -1,0 +1,88 @@
+"""An evening in a real terminal: from the Hosts screen one key launches in a container; it moves, stops, resumes."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from dflash_tui import control
+from dflash_tui.control import LaunchRequest
+
+from ..pvehost.pve import PveHost
+from .terminal import Terminal, terminal
+
+pytestmark = pytest.mark.slow
+
+SETTINGS = (
+    "total_steps=100000",
+    "data.num_train=16",
+    "data.num_eval=2",
+    "eval.num_prompts=2",
+    "data.max_new_tokens=40",
+    "num_anchors=4",
+    "batch_tokens=256",
+    "eval_every=0",
+    "save_every=1000",
+    "threads=1",
+)
+
+
+@pytest.fixture
+def container(pve_box: PveHost, home: Path, tmp_path: Path) -> PveHost:
+    """Container 200 as the host `ct`, where the recipe `tiny` was launched last, somewhere else."""
+    (home / "config").mkdir(parents=True)
+    (home / "data").mkdir()
+    workdir = f"/workspace/{tmp_path.name}"
+    there = f'vmid = 200\npython = "{sys.executable}"\nworkdir = "{workdir}"\n'
+    (home / "config/config.toml").write_text(f'[hosts.ct]\nkind = "proxmox"\naddress = "pve"\n{there}')
+    (pve_box.rootfs(200) / workdir[1:]).mkdir()
+    control._remember(LaunchRequest("tiny", "local", "evening", SETTINGS))
+    return pve_box
+
+
+def step(screen: str) -> int:
+    """The step that the status line shows; 0 for none."""
+    found = re.search(r"step ([\d,]+)/100,000", screen.splitlines()[0])
+    return int(found[1].replace(",", "")) if found else 0
+
+
+def moves(screen: Terminal) -> int:
+    """Wait until the dashboard shows a later step than now; that step."""
+    first = step(screen.until(step, "a step"))
+    return step(screen.until(lambda seen: step(seen) > first, f"a step after {first}"))
+
+
+def has_stopped(screen: Terminal) -> str:
+    """Wait until the run has stopped and the dialog that saw to it has gone; the screen."""
+    return screen.until(lambda seen: seen.startswith(" ■ stopped") and "Stopping" not in seen, "a run that has stopped")
+
+
+def test_one_key_launches_in_a_container_and_two_more_stop_and_resume_it(container: PveHost, tmp_path: Path) -> None:
+    with terminal(tmp_path / "transcript.txt") as screen:
+        screen.shows("No runs yet.")
+        screen.press("3", why="the hosts")
+        screen.until(lambda seen: re.search(r"└ ct .*● reachable|├ ct .*● reachable", seen), "the container answers")
+        screen.press("j", "j", why="local, the node, the container")
+        screen.until(lambda seen: re.search(r"▸ [├└] ct", seen), "the cursor on the container")
+        screen.press("L", why="launch the last recipe here")
+        screen.shows("● running  evening", "ct")
+        moves(screen)
+        screen.press("X", why="stop")
+        screen.shows("Stop evening on ct?")
+        screen.press("Enter")
+        stopped = step(has_stopped(screen))
+        screen.press("r", why="resume")
+        screen.shows("● running", "attempt 2")
+        assert moves(screen) > stopped, "it went on where it stopped"
+        screen.press("X", why="stop it again")
+        screen.shows("Stop evening on ct?")
+        screen.press("Enter")
+        has_stopped(screen)
+        screen.press("~", why="what was run on hosts")
+        screen.shows("/usr/sbin/pct exec 200 --keep-env 0 -- ", "✓ 0")
+        screen.press("Escape")
+        screen.until(lambda seen: "Commands of this session" not in seen, "the log closed")
+        screen.press("q")
+        screen.until(lambda seen: "■ stopped" not in seen, "the session has left the screen")
+    assert container.processes_in(200) == []
