@@ -50,6 +50,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop: StopSpec = StopSpec()
     panels: PanelsSpec = PanelsSpec()
     aliases: dict[str, str] = {}
+    checks: dict[str, dict[str, float]] = {}
 
     def host(self, name: str) -> HostSpec:
         """The host called `name`; UsageError with the nearest name if there is none."""
@@ -123,6 +124,9 @@ def _convert(tree: dict[str, Any], file: Path) -> Config:
     for name, table in _table(tree, "hosts", file).items():
         _refuse_unknown(table, HostSpec, ("hosts", name), file)
         table["name"] = name
+    for name, table in _table(tree, "checks", file).items():
+        if not isinstance(table, dict):
+            raise UsageError(f"{file}: checks.{name} = {table!r}: must be a table of thresholds, [checks.{name}]")
     for section, kind in (("stop", StopSpec), ("panels", PanelsSpec)):
         _refuse_unknown(_table(tree, section, file), kind, (section,), file)
     local = tree.setdefault("hosts", {}).setdefault(LOCAL, {"kind": LOCAL, "name": LOCAL})

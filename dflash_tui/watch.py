@@ -46,7 +46,9 @@ class Session:
         self.notices: list[str] = []
         self.store: Store = StoreClient()
         self._advanced = advanced
-        self._options = StoreOptions(aliases=config.aliases, length_edges=config.panels.length_edges)
+        self._options = StoreOptions(
+            aliases=config.aliases, length_edges=config.panels.length_edges, thresholds=config.checks
+        )
         self._owner: Owner | None = None
         self._collectors: dict[str, HostCollector] = {}
         self._focus: str | None = None

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from dflash_tui import __version__
-from dflash_tui.commands import act, ask, attach, hosts, keep, script
+from dflash_tui.commands import act, ask, attach, check, hosts, keep, script
 from dflash_tui.commands.query import query as run_query
 from dflash_tui.commands.talk import has_terminal, say
 from dflash_tui.errors import UsageError
@@ -19,7 +19,8 @@ app = typer.Typer(
 
 for command in (
     act.demo, act.launch, script.launch_script, act.stop, act.resume, act.clone, act.forget, attach.attach, ask.runs,
-    ask.status, ask.logs, ask.ingest, ask.report, ask.panels, act.watch, keep.doctor, keep.compact,
+    ask.status, ask.logs, ask.ingest, ask.report, ask.panels, check.check, check.checks, act.watch, keep.doctor,
+    keep.compact,
 ):  # fmt: skip
     app.command()(command)
 

@@ -33,7 +33,7 @@ def store_options() -> "StoreOptions":
     from dflash_tui.store.base import StoreOptions
 
     read = config.load()
-    return StoreOptions(aliases=read.aliases, length_edges=read.panels.length_edges)
+    return StoreOptions(aliases=read.aliases, length_edges=read.panels.length_edges, thresholds=read.checks)
 
 
 def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:

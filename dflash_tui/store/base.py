@@ -23,10 +23,11 @@ NEVER_CUT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a person may set of a store in config.toml: `[aliases]` and `[panels] length_edges`."""
+    """What a person may set of a store in config.toml: `[aliases]`, `[panels] length_edges` and `[checks.NAME]`."""
 
     aliases: Mapping[str, str] = field(default_factory=dict)
     length_edges: tuple[float, float] = (1500.0, 3000.0)
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class ResolvedWindow(msgspec.Struct, frozen=True):
@@ -56,6 +57,22 @@ class PanelResult(msgspec.Struct, frozen=True):
     order: int = 0
     help: str = ""
     axes: dict[str, str] = {}
+
+
+# From mild to bad.
+Severity = Literal["info", "warning", "critical"]
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One verdict of a check: a sentence with the numbers, the steps concerned, and what to look at next."""
+
+    check: str
+    title: str
+    severity: Severity
+    sentence: str
+    steps: list[int] = []
+    values: dict[str, Any] = {}
+    next: str = ""
 
 
 class RejectedLine(msgspec.Struct, frozen=True):
@@ -115,6 +132,9 @@ class Store(Protocol):
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows."""
+
+    def check(self, run_id: str) -> list[Finding]:
+        """What the checks find of a run, the worst first."""
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow: ...
 

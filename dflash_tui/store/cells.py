@@ -2,10 +2,12 @@
 
 import datetime
 import decimal
+import math
 import uuid
 from typing import Any
 
 from dflash_tui.store.answer import Row
+from dflash_tui.text import number
 
 # These types arrive as they should be; all others are looked at cell by cell.
 _AS_IT_IS = frozenset(
@@ -44,3 +46,18 @@ def _plain(value: Any) -> Any:
             return [_plain(item) for item in value]
         case _:
             return str(value)
+
+
+def strict(value: Any) -> Any:
+    """A plain cell as strict JSON has it: non-finite numbers are "NaN", "Infinity" and "-Infinity", bytes are text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return number(value)
+        case list():
+            return [strict(item) for item in value]
+        case dict():
+            return {key: strict(item) for key, item in value.items()}
+        case bytes():
+            return value.decode(errors="replace")
+        case _:
+            return value

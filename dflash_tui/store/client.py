@@ -9,7 +9,16 @@ from typing import Any, Self, TypeVar
 
 from dflash_tui.runs import Run, RunEvent, RunRecord, Window
 from dflash_tui.store import wire
-from dflash_tui.store.base import Answer, IngestSummary, PanelResult, Progress, ResolvedWindow, RunDetail, no_progress
+from dflash_tui.store.base import (
+    Answer,
+    Finding,
+    IngestSummary,
+    PanelResult,
+    Progress,
+    ResolvedWindow,
+    RunDetail,
+    no_progress,
+)
 from dflash_tui.store.exchange import Exchange, query_owner
 from dflash_tui.store.exchange import OwnerGoneError as OwnerGoneError
 from dflash_tui.store.exchange import has_owner as has_owner
@@ -27,6 +36,9 @@ class StoreClient:
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         return self.ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
+
+    def check(self, run_id: str) -> list[Finding]:
+        return self.ask(wire.Check(run_id), list[Finding])
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         return self.ask(wire.Resolve(run_id, window), ResolvedWindow)

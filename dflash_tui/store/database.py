@@ -22,6 +22,7 @@ from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, Window
 from dflash_tui.store import files, ledger, schema
 from dflash_tui.store.base import (
     Answer,
+    Finding,
     IngestProgress,
     IngestSummary,
     PanelResult,
@@ -31,6 +32,7 @@ from dflash_tui.store.base import (
     StoreOptions,
     no_progress,
 )
+from dflash_tui.store.checks import Question, run_checks
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.held import copy_log
@@ -147,6 +149,11 @@ class Database:
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         with self._reading() as db:
             return run_panels(db, run_id, names, window, buckets, self._options.length_edges, answers=self._answers)
+
+    def check(self, run_id: str) -> list[Finding]:
+        question = Question(run_id, self._options.length_edges, self._options.thresholds)
+        with self._reading() as db:
+            return apart(partial(run_checks, db, question), db.interrupt)
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         with self._reading() as db:

@@ -12,6 +12,7 @@ from dflash_tui.store.base import Progress
 from dflash_tui.store.database import Database
 from dflash_tui.store.frames import Request
 from dflash_tui.store.wire import (
+    Check,
     Detail,
     Event,
     Forget,
@@ -30,6 +31,8 @@ def operation(database: Database, request: Request, progress: Progress) -> Calla
     match request:
         case Panels():
             return partial(database.report, request.run_id, request.names, request.window, request.buckets)
+        case Check():
+            return partial(database.check, request.run_id)
         case Resolve():
             return partial(database.window, request.run_id, request.window)
         case Runs():

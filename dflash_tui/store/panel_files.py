@@ -1,4 +1,4 @@
-"""A panel's file read into a `Panel`; every mistake in it says file:line. The bundled folder, then the person's.
+"""A panel's file read into a `Panel`; every mistake in it says file:line (sql_header.py reads what is above its SQL).
 
 A file is one comment and one or two SELECTs. The comment begins with the panel's help text; behind an empty line stand
 the keys, one `-- key: value` a line, all optional and none other than these:
@@ -17,22 +17,19 @@ the keys, one `-- key: value` a line, all optional and none other than these:
                SELECTs then ask for nothing but this run. buckets: that, and the rows of closed buckets when it has
                some; each row is then made of one `step // $width` alone, `step` is in it, and they come in its order
 
-What the SELECTs may name is in panels.py. Nothing here knows SQL beyond its comments, or opens a database.
+What the SELECTs may name is in panels.py.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from dflash_tui import paths
-from dflash_tui.errors import UsageError
 from dflash_tui.runs import Window
+from dflash_tui.store.sql_header import Requirement, load_folder, read_header, read_order, read_requires
 from dflash_tui.text import did_you_mean, visible
-
-_KEY_LINE = re.compile(r"([A-Za-z_]+):(?:\s+(.*))?")
 
 # Each chart's options: those it needs, those it may have. Their values are columns of the rows, of which `y` may list
 # several with commas between; save in _WORDS. What a chart takes without them is up to the chart.
@@ -46,14 +43,6 @@ CHARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "stat": ((), ("y",)),
 }
 _WORDS = {"x_scale": ("linear", "log", "time", "duration"), "clip": ("outliers",)}
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One of `keys` must have been logged in `relation`, or there is nothing to show."""
-
-    relation: Literal["steps", "evals"]
-    keys: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,74 +84,20 @@ def load_panels() -> list[Panel]:
 
     Files are read anew at each call, so a new panel needs no restart.
     """
-    found: dict[str, Panel] = {}
-    for folder in (paths.bundled("sql") / "panels", paths.config_dir() / "panels"):
-        for file in _sql_files(folder):
-            name = visible(file.stem)
-            found[name] = _load(name, file)
-    return sorted(found.values(), key=lambda panel: (panel.order, panel.name))
+    panels = load_folder("panels", parse, _broken)
+    return sorted(panels, key=lambda panel: (panel.order, panel.name))
 
 
-def _load(name: str, file: Path) -> Panel:
-    try:
-        return parse(name, file, file.read_text(encoding="utf-8"))
-    except UsageError as e:
-        why = str(e)
-    except UnicodeDecodeError as e:
-        why = f"{visible(str(file))}: not UTF-8 at byte {e.start}; save it as UTF-8"
-    except OSError as e:
-        why = f"{visible(str(file))}: cannot be read: {e.strerror}"
+def _broken(name: str, file: Path, why: str) -> Panel:
     return Panel(name, file, "", name, help=why, broken=why)
-
-
-def _sql_files(folder: Path) -> list[Path]:
-    try:
-        return sorted(file for file in folder.iterdir() if file.suffix == ".sql" and not file.name.startswith("."))
-    except FileNotFoundError:
-        return []
-    except OSError as e:
-        raise UsageError(f"{folder}: the panels in it cannot be listed: {e.strerror}") from e
 
 
 @lru_cache(maxsize=256)
 def parse(name: str, file: Path, text: str) -> Panel:
     """The panel in `text`; UsageError says file:line of the first mistake."""
-    help_lines: list[str] = []
-    fields: dict[str, Any] = {}
-    for number, line in _header(text):
-        match = _KEY_LINE.fullmatch(line)
-        # A line of help may wrap before a word and a colon; the keys begin with one that we know, or after a gap.
-        if not fields and not (match and (match[1] in _READERS or not (help_lines and help_lines[-1]))):
-            help_lines.append(line)
-        elif line:
-            try:
-                key, value = _read_key(line, match)
-            except (ValueError, UsageError) as e:
-                raise UsageError(f"{visible(str(file))}:{number}: {e}") from e
-            if key in fields:
-                raise UsageError(f"{visible(str(file))}:{number}: {key!r} is set twice")
-            fields[key] = value
+    help_text, fields = read_header(file, text, _READERS)
     fields["chart"], fields["axes"] = fields.get("chart", ("table", {}))
-    return Panel(name, file, text, help="\n".join(help_lines).strip(), **{"title": name, **fields})
-
-
-def _header(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of the comment that the file begins with, without their dashes, and their numbers."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.startswith("--"):
-            return
-        yield number, line.lstrip("-").strip()
-
-
-def _read_key(line: str, match: re.Match[str] | None) -> tuple[str, Any]:
-    if match is None:
-        raise ValueError(f"{line!r} is no 'key: value', and the keys have begun above it")
-    key, text = match[1], (match[2] or "").strip()
-    if key not in _READERS:
-        raise ValueError(f"unknown key {key!r}: {did_you_mean(key, _READERS)}")
-    if not text:
-        raise ValueError(f"{key!r} has no value")
-    return key, _READERS[key](text)
+    return Panel(name, file, text, help=help_text, **{"title": name, **fields})
 
 
 def _read_chart(text: str) -> tuple[str, dict[str, str]]:
@@ -186,27 +121,9 @@ def _read_chart(text: str) -> tuple[str, dict[str, str]]:
     return kind, axes
 
 
-def _read_order(text: str) -> int:
-    if not re.fullmatch(r"-?[0-9]{1,9}", text):
-        raise ValueError(f"order {text!r} is no whole number")
-    return int(text)
-
-
 def _read_units(text: str) -> tuple[str, ...]:
     units = [unit.strip() for unit in text.split(",")]
     return tuple("" if unit == "-" else visible(unit) for unit in units)
-
-
-def _read_requires(text: str) -> tuple[Requirement, ...]:
-    found = []
-    for group in text.split(","):
-        words = [word.strip() for word in group.split("|")]
-        is_eval = all(word.startswith("evals.") for word in words)
-        keys = tuple(word.removeprefix("evals.") if is_eval else word for word in words)
-        if not all(re.fullmatch(r"[^\s.]+", key) for key in keys):
-            raise ValueError(f"requires {group.strip()!r}: write key, evals.key, or key | key")
-        found.append(Requirement("evals" if is_eval else "steps", keys))
-    return tuple(found)
 
 
 def _read_window(text: str) -> Window:
@@ -231,12 +148,12 @@ def _one_of(*words: str) -> Callable[[str], str]:
 _READERS: dict[str, Callable[[str], Any]] = {
     "title": visible,
     "chart": _read_chart,
-    "order": _read_order,
+    "order": read_order,
     "unit": visible,
     "units": _read_units,
     "scale": _one_of("linear", "log"),
     "better": _one_of("lower", "higher"),
-    "requires": _read_requires,
+    "requires": read_requires,
     "window": _read_window,
     "cache": _one_of("run", "buckets"),
 }

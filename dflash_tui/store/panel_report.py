@@ -16,8 +16,8 @@ from dflash_tui.store.missing import Scope, never_logged, no_rows, nothing_match
 from dflash_tui.store.panel_cache import Answers, Buckets, Kept, RunState, Whole, read_state
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.store.panel_result import check_columns, has_something, headline_of, panel_result, with_nonfinite
-from dflash_tui.store.panel_sql import PanelError, Selected, Statement, place, select, statements
 from dflash_tui.store.panel_windows import Rows, bucket_width, newest, resolve_window, rows_since
+from dflash_tui.store.selects import Selected, SelectError, Statement, place, select, statements
 from dflash_tui.text import did_you_mean
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class Report:
             return panel_result(panel, "failed", why=panel.broken)
         try:
             result = self._run(panel, view)
-        except PanelError as e:
+        except SelectError as e:
             # A statement that fails takes its transaction along.
             view.end()
             view.begin()
@@ -106,7 +106,7 @@ class Report:
         why = why or no_rows(panel, scope, lambda: self._whole(view))
         if why:
             return panel_result(panel, "empty", why=why)
-        *above, body = statements(view.cursor, panel)
+        *above, body = statements(view.cursor, panel, with_headline=True)
         headline = headline_of(panel, above[0], self._select(panel, above[0], scope, view)) if above else None
         found = (self._select_buckets if panel.cache == "buckets" else self._select)(panel, body, scope, view)
         check_columns(panel, body, found.columns)
@@ -174,7 +174,7 @@ class Report:
         for name in statement.names:
             if name not in params:
                 known = did_you_mean(f"${name}", [f"${known}" for known in (*params, "width", "recent")])
-                raise PanelError(f"{place(panel, statement.line)}: unknown parameter ${name}: {known}")
+                raise SelectError(f"{place(panel, statement.line)}: unknown parameter ${name}: {known}")
         return params
 
     def _recent(self, rows: ResolvedWindow, view: View) -> int | None:
@@ -186,7 +186,7 @@ class Report:
     def _select_buckets(self, panel: Panel, statement: Statement, scope: Scope, view: View) -> Selected:
         """As `_select`: the rows of closed buckets are those of last time, only the others are asked for."""
         if moving := sorted(statement.names - _OF_BUCKETS):
-            raise PanelError(
+            raise SelectError(
                 f"{place(panel, statement.line)}: `cache: buckets` goes without ${moving[0]}, it moves as a run grows"
             )
         params = self._params(panel, statement, scope, view)
@@ -205,7 +205,7 @@ class Report:
         else:
             found = select(view.cursor, panel, statement, params | {"first": begin})
             if "step" not in found.columns:
-                raise PanelError(
+                raise SelectError(
                     f"{place(panel, statement.line)}: `cache: buckets` needs a column `step` that is in a row's bucket"
                 )
             found = Selected(found.columns, [*closed, *found.rows])

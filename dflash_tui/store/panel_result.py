@@ -1,21 +1,21 @@
 """What a panel's SELECTs gave, checked against its header and put into a `PanelResult`: strict JSON, no opinions."""
 
-import math
-from typing import Any, Literal
+from typing import Literal
 
 from dflash_tui.store.base import PanelResult
+from dflash_tui.store.cells import strict
 from dflash_tui.store.panel_files import Panel
-from dflash_tui.store.panel_sql import PanelError, Selected, Statement, place
-from dflash_tui.text import did_you_mean, number
+from dflash_tui.store.selects import Selected, SelectError, Statement, place
+from dflash_tui.text import did_you_mean
 
 
 def headline_of(panel: Panel, statement: Statement, found: Selected) -> str | None:
-    """The one cell that a headline's SELECT gave, as text; PanelError if it gave more."""
+    """The one cell that a headline's SELECT gave, as text; SelectError if it gave more."""
     if len(found.columns) != 1 or len(found.rows) > 1:
         size = f"{len(found.rows)} rows of {len(found.columns)} columns"
-        raise PanelError(f"{place(panel, statement.line)}: a headline is one cell, its SELECT gives {size}")
+        raise SelectError(f"{place(panel, statement.line)}: a headline is one cell, its SELECT gives {size}")
     value = found.rows[0][0] if found.rows else None
-    return None if value is None else str(_finite(value))
+    return None if value is None else str(strict(value))
 
 
 def with_nonfinite(headline: str | None, found: Selected) -> str | None:
@@ -28,15 +28,15 @@ def with_nonfinite(headline: str | None, found: Selected) -> str | None:
 
 
 def check_columns(panel: Panel, statement: Statement, columns: list[str]) -> None:
-    """PanelError unless the SELECT gave the columns that the header speaks of."""
+    """SelectError unless the SELECT gave the columns that the header speaks of."""
     if panel.units is not None and len(panel.units) != len(columns):
-        raise PanelError(
+        raise SelectError(
             f"{place(panel, statement.line)}: `units` has {len(panel.units)} entries, the SELECT gives"
             f" {len(columns)} columns: {', '.join(columns)}"
         )
     for option, column in panel.columns():
         if column not in columns:
-            raise PanelError(
+            raise SelectError(
                 f"{place(panel, statement.line)}: the chart's {option}={column} is no column of the SELECT:"
                 f" {did_you_mean(column, columns)}"
             )
@@ -67,7 +67,7 @@ def panel_result(
         headline=headline,
         columns=list(columns),
         units=list(panel.units or [""] * len(columns)) if columns else [],
-        rows=[[_finite(value) for value in row] for row in rows],
+        rows=[[strict(value) for value in row] for row in rows],
         unit=panel.unit,
         scale=panel.scale,
         better=panel.better,
@@ -75,18 +75,3 @@ def panel_result(
         help=panel.help,
         axes=panel.axes,
     )
-
-
-def _finite(value: Any) -> Any:
-    """A cell as strict JSON holds it: non-finite numbers are "NaN", "Infinity" and "-Infinity", bytes are text."""
-    match value:
-        case float() if not math.isfinite(value):
-            return number(value)
-        case list():
-            return [_finite(item) for item in value]
-        case dict():
-            return {key: _finite(item) for key, item in value.items()}
-        case bytes():
-            return value.decode(errors="replace")
-        case _:
-            return value

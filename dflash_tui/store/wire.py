@@ -14,6 +14,10 @@ class Panels(Request, tag="panel"):
     buckets: int
 
 
+class Check(Request, tag="check"):
+    run_id: str
+
+
 class Resolve(Request, tag="window"):
     run_id: str
     window: Window
@@ -61,7 +65,7 @@ class Wait(Request, tag="wait"):
 
 
 AnyRequest = (
-    Query | Panels | Resolve | Runs | Detail | RegisterRun | Event | Forget | Ingest | Snapshot | Refresh | Wait
+    Query | Panels | Check | Resolve | Runs | Detail | RegisterRun | Event | Forget | Ingest | Snapshot | Refresh | Wait
 )
 
 

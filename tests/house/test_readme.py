@@ -1,4 +1,4 @@
-"""The README tells of everything there is: commands, panels, recipes and their keys, tables, states, exit codes."""
+"""The README tells of everything there is: commands, panels, checks, recipes and their keys, tables, exit codes."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,7 @@ from dflash_tui import recipes
 from dflash_tui.commands.app import app
 from dflash_tui.errors import ExitCode
 from dflash_tui.runs import RunState
+from dflash_tui.store.check_files import load_checks
 from dflash_tui.store.panel_files import load_panels
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,7 @@ def named(word: str) -> bool:
     [
         *get_command(app).commands,  # type: ignore[attr-defined]
         *[panel.name for panel in load_panels()],
+        *[check.name for check in load_checks()],
         *recipes.bundled_names(),
         *recipes.schema(),
         *re.findall(r"create (?:table|view) (\w+)", SCHEMA),

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Window
-from dflash_tui.store.panel_files import CHARTS, Panel, Requirement, load_panels, parse
+from dflash_tui.store.panel_files import CHARTS, Panel, load_panels, parse
+from dflash_tui.store.sql_header import Requirement
 
 BUNDLED = sorted(file.stem for file in (paths.bundled("sql") / "panels").glob("*.sql"))
 FILE = Path("/panels/mine.sql")

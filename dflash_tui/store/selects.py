@@ -1,6 +1,6 @@
-"""The SELECTs of a panel's file: cut apart, let through the guard, run. An error is one line and begins with file:line.
+"""The SELECTs of a panel or a check: cut apart, let through the guard, run. An error is one line, file:line first.
 
-A person's panel passes the same guard as a person's query: it runs where the database is open for writing. The bundled
+A person's own passes the same guard as a person's query: it runs where the database is open for writing. The bundled
 ones are code of ours, and tests let them through it: looking at them anew would take 60 ms of each process.
 """
 
@@ -15,17 +15,17 @@ from dflash_tui.errors import QueryError
 from dflash_tui.store.base import Row
 from dflash_tui.store.cells import odd_columns, plain_rows
 from dflash_tui.store.guard import check, query_error
-from dflash_tui.store.panel_files import Panel
+from dflash_tui.store.sql_header import SqlFile
 from dflash_tui.text import visible
 
 _COMMENT = re.compile(r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*", re.DOTALL)
 _CACHED_FILES = 256
-# More than any screen holds; a panel is no export.
+# More than any screen holds: what we ask so is no export.
 _MAX_ROWS = 20_000
 
 
-class PanelError(Exception):
-    """A panel that does not run: file:line and why. Never leaves the store, a report shows it in the panel's place."""
+class SelectError(Exception):
+    """A file that does not run: file:line and why. Never leaves the store: it is shown in the file's place."""
 
 
 class Statement(NamedTuple):
@@ -42,21 +42,27 @@ class Selected(NamedTuple):
     rows: list[Row]
 
 
-# Parsing and checking a panel takes up to 10 ms; once parsed a statement runs on any cursor. By the text of the file.
+# Parsing and checking a file takes up to 10 ms; once parsed a statement runs on any cursor. By the text of the file.
 _STATEMENTS: dict[str, tuple[Statement, ...]] = {}
 
 
-def statements(cursor: duckdb.DuckDBPyConnection, panel: Panel) -> tuple[Statement, ...]:
-    """The panel's SELECT, or its headline's and its own; PanelError if the file holds anything else."""
-    if panel.sql not in _STATEMENTS:
+def statements(
+    cursor: duckdb.DuckDBPyConnection, asked: SqlFile, *, with_headline: bool = False
+) -> tuple[Statement, ...]:
+    """The file's one SELECT, or its headline's and its own; SelectError if it holds anything else."""
+    if asked.sql not in _STATEMENTS:
         if len(_STATEMENTS) >= _CACHED_FILES:
             _STATEMENTS.clear()
-        _STATEMENTS[panel.sql] = _read(cursor, panel)
-    return _STATEMENTS[panel.sql]
+        _STATEMENTS[asked.sql] = _read(cursor, asked)
+    found = _STATEMENTS[asked.sql]
+    if len(found) > (2 if with_headline else 1):
+        few = "one SELECT, or two of which the first is the headline's" if with_headline else "one SELECT"
+        raise SelectError(f"{place(asked, 1)}: holds {len(found)} statements; it may have {few}")
+    return found
 
 
 def select(
-    cursor: duckdb.DuckDBPyConnection, panel: Panel, statement: Statement, params: Mapping[str, Any]
+    cursor: duckdb.DuckDBPyConnection, asked: SqlFile, statement: Statement, params: Mapping[str, Any]
 ) -> Selected:
     """What a statement gives, with those of `params` that it names. duckdb.InterruptException passes through."""
     try:
@@ -67,26 +73,26 @@ def select(
     except duckdb.InterruptException:
         raise
     except duckdb.Error as e:
-        raise _error(panel, statement.text, statement.line, query_error(e)) from e
+        raise _error(asked, statement.text, statement.line, query_error(e)) from e
     if len(rows) > _MAX_ROWS:
-        raise PanelError(f"{place(panel, statement.line)}: gives more than {_MAX_ROWS:,} rows; group by step // $width")
+        raise SelectError(
+            f"{place(asked, statement.line)}: gives more than {_MAX_ROWS:,} rows; group by step // $width"
+        )
     return Selected([column[0] for column in described], plain_rows(rows, odd))
 
 
-def place(panel: Panel, line: int) -> str:
-    return f"{visible(str(panel.file))}:{line}"
+def place(asked: SqlFile, line: int) -> str:
+    return f"{visible(str(asked.file))}:{line}"
 
 
-def _read(cursor: duckdb.DuckDBPyConnection, panel: Panel) -> tuple[Statement, ...]:
+def _read(cursor: duckdb.DuckDBPyConnection, asked: SqlFile) -> tuple[Statement, ...]:
     try:
-        codes = cursor.extract_statements(panel.sql)
+        codes = cursor.extract_statements(asked.sql)
     except duckdb.Error as e:
-        raise _error(panel, panel.sql, 1, query_error(e)) from e
-    if not 1 <= len(codes) <= 2:
-        raise PanelError(
-            f"{place(panel, 1)}: a panel has one SELECT, or two of which the first is the headline's; not {len(codes)}"
-        )
-    is_ours = panel.file.parent == paths.bundled("sql") / "panels"
+        raise _error(asked, asked.sql, 1, query_error(e)) from e
+    if not codes:
+        raise SelectError(f"{place(asked, 1)}: holds no SELECT")
+    is_ours = asked.file.parent.parent == paths.bundled("sql")
     tables = [] if is_ours else _names_of_tables(cursor)
     found, line = [], 1
     for code in codes:
@@ -97,7 +103,7 @@ def _read(cursor: duckdb.DuckDBPyConnection, panel: Panel) -> tuple[Statement, .
             try:
                 check(cursor, text, tables)
             except QueryError as e:
-                raise _error(panel, text, begin, e) from e
+                raise _error(asked, text, begin, e) from e
         [placed] = cursor.extract_statements(text)
         found.append(Statement(placed, text, begin, frozenset(placed.named_parameters)))
         line += code.query.count("\n")
@@ -112,8 +118,8 @@ def _names_of_tables(cursor: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in found.fetchall()]
 
 
-def _error(panel: Panel, text: str, line: int, error: QueryError) -> PanelError:
+def _error(asked: SqlFile, text: str, line: int, error: QueryError) -> SelectError:
     """`line` is where the statement begins, for an error that names no place in its `text`."""
     if error.column is not None:
         line = 1 + text.count("\n", 0, error.column - 1)
-    return PanelError(f"{place(panel, line)}: {error}")
+    return SelectError(f"{place(asked, line)}: {error}")

@@ -1,0 +1,26 @@
+"""What checks found, as text and as the JSON shape that scripts build on."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from dflash_tui.text import visible
+
+if TYPE_CHECKING:
+    from dflash_tui.store.base import Finding
+
+_SIGNS = {"critical": "✖", "warning": "▲", "info": "·"}
+
+
+def write_findings(findings: Sequence["Finding"], out: TextIO) -> None:
+    """A line for each finding, and under a warning what to look at next."""
+    for one in findings:
+        out.write(visible(f"{_SIGNS[one.severity]} {one.severity}  {one.title}: {one.sentence}") + "\n")
+        if one.next and one.severity != "info":
+            out.write(visible(f"    next: {one.next}") + "\n")
+    bad = sum(one.severity != "info" for one in findings)
+    out.write(f"{bad} finding{'' if bad == 1 else 's'}\n" if bad else "nothing to warn of\n")
+
+
+def findings_tree(findings: Sequence["Finding"]) -> list[dict[str, Any]]:
+    keys = ("check", "severity", "sentence", "steps", "values")
+    return [{key: getattr(one, key) for key in keys} for one in findings]

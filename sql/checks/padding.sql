@@ -1,0 +1,26 @@
+-- Too much padding: the mean of padding_eff (real tokens per padded token) over the newest `rows` rows is below `least`, or more
+-- than `drop` below what it was before them.
+--
+-- title: padding
+-- order: 110
+-- requires: padding_eff
+-- thresholds: least = 0.7, drop = 0.1, rows = 2000, min_rows = 100
+-- next: more length buckets (`num_buckets`), or a larger batch_tokens; look at the panel batch
+with seen as (
+  select step, padding_eff as y, row_number() over (order by generation desc, line_no desc) as back
+  from core where run = $run and isfinite(padding_eff)
+),
+sides as (
+  select avg(y) filter (back <= $rows) as now, avg(y) filter (back > $rows) as before,
+    count(*) filter (back <= $rows) as n, count(*) filter (back > $rows) as n_before,
+    min(step) filter (back <= $rows) as first_step, max(step) as last_step
+  from seen
+)
+select 'warning' as severity,
+  if(now < $least,
+    format('padding efficiency is {:.3g} over the last {:,} rows: {:.0f} % of what is computed is padding', now, n,
+      100 * (1 - now)),
+    format('padding efficiency fell from {:.3g} to {:.3g} over the last {:,} rows', before, now, n)) as sentence,
+  list_filter([first_step, last_step], lambda step: step is not null) as steps,
+  {'now': now, 'before': before, 'n': n} as "values"
+from sides where n >= $min_rows and (now < $least or n_before >= $min_rows and now < (1 - $drop) * before);

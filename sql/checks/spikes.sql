@@ -1,0 +1,32 @@
+-- Spikes of the gradient norm: rows above `factor` times the run's median, or above `least` times it and `spreads` robust
+-- standard deviations of its logarithm away. A run whose norms scatter widely needs a higher spike to be told. The first
+-- `begin` of the log, 10 lines at least, is left out: a model that knows nothing yet has large gradients.
+--
+-- title: gradient spikes
+-- order: 30
+-- requires: grad_norm
+-- thresholds: factor = 500, least = 10, spreads = 8, begin = 0.02, min_rows = 100
+-- next: look at the loss and the batch at these steps; clip gradients (`max_grad_norm`) if they are not clipped
+with seen as (
+  select step, grad_norm as g, generation, line_no
+  from core where run = $run and isfinite(grad_norm) and grad_norm > 0
+),
+whole as (
+  select quantile_cont(ln(g), [0.25, 0.5, 0.75]) as q, exp(q[2]) as middle, (q[3] - q[1]) / 1.349 as spread,
+    count(*) as n, min(generation) as first_generation, max(line_no) as num_lines
+  from seen
+),
+high as (
+  select step, g, generation * 1_000_000_000_000 + line_no as place, middle, g / middle as times
+  from seen, whole
+  where n >= $min_rows and (generation > first_generation or line_no > greatest(11, $begin * num_lines))
+    and (g > $factor * middle or g > $least * middle and ln(g / middle) > $spreads * spread)
+)
+select 'warning' as severity,
+  format('grad_norm spiked to {:.4g} at step {}, {:,.0f} times its median of {:.3g}', max(g),
+    coalesce(format('{:,}', arg_max(step, g)), '?'), max(times), any_value(middle))
+    || if(count(*) > 1, format('; {:,} more, the last at step {}', count(*) - 1,
+      coalesce(format('{:,}', arg_max(step, place)), '?')), '') as sentence,
+  (list(step order by g desc) filter (step is not null))[:20] as steps,
+  {'max': max(g), 'step': arg_max(step, g), 'factor': max(times), 'median': any_value(middle), 'n': count(*)} as "values"
+from high having count(*) > 0;
