@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dflash_tui.errors import TimedOutError
+from dflash_tui.errors import HostError, TimedOutError
+from dflash_tui.text import visible
 
 READ_BYTES = 1 << 18
 
@@ -73,6 +74,20 @@ class Host(Protocol):
         """Make `path` hold `data`, whole or not at all. Its folder must be there."""
 
     async def close(self) -> None: ...
+
+
+def unwritable(name: str, path: str, why: str) -> HostError:
+    """The sentence for a file that cannot be put on `name`; `why` is what the machine said."""
+    found = next((cure for words, cure in _CURES.items() if words in why), "")
+    return HostError(f"cannot write {visible(path)} on {name}: {why}{found}")
+
+
+_CURES = {
+    "No space left on device": "; make room there",
+    "Disk quota exceeded": "; make room there",
+    "Read-only file system": "; choose another workdir, or mount it writable",
+    "Permission denied": "; choose another workdir, or give this user the right to write there",
+}
 
 
 async def complete(channel: Channel, what: str, *, stdin: bytes, timeout_s: float) -> Completed:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
-from dflash_tui.hosts.base import READ_BYTES, Channel, Completed, Exit, complete
+from dflash_tui.hosts.base import READ_BYTES, Channel, Completed, Exit, complete, unwritable
 from dflash_tui.hosts.journal import noted
 
 
@@ -41,7 +41,7 @@ class LocalHost:
         try:
             await asyncio.to_thread(_write_whole, data, Path(path), mode)
         except OSError as e:
-            raise HostError(f"cannot write {path} on {self.name}: {e.strerror}") from e
+            raise unwritable(self.name, path, str(e.strerror)) from e
 
     async def close(self) -> None:
         pass

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Sequence
 
 from dflash_tui.errors import HostError
-from dflash_tui.hosts.base import READ_BYTES, Channel, Completed, Exit, Host
+from dflash_tui.hosts.base import READ_BYTES, Channel, Completed, Exit, Host, unwritable
 from dflash_tui.text import visible
 
 # What comes before it was not said by the program, but by start-up files of a login shell. No such file prints a NUL,
@@ -111,7 +111,7 @@ async def put_by_stdin(host: Host, data: bytes, path: str, mode: int) -> None:
 def cannot_write(name: str, path: str, done: Completed) -> HostError:
     """The sentence for a program of ours that failed to write: what the machine said last of it."""
     why = last_line(done.stderr).rpartition(": ")[2] or f"exit code {done.code}, signal {done.signal}"
-    return HostError(f"cannot write {visible(path)} on {name}: {why}")
+    return unwritable(name, path, why)
 
 
 class NotStartedError(Exception):

@@ -4,6 +4,7 @@ Takes a workdir and the agent's file name, `<sha256>.pyz`; prints one line of JS
 Python, so that one too old for the agent can be named instead of failing with a syntax error.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -39,7 +40,8 @@ def main(workdir, name):  # type: ignore[no-untyped-def]
             with open(path, "rb") as f:
                 found["there"] = hashlib.sha256(f.read()).hexdigest() == name.split(".")[0]
     except (OSError, IOError) as e:  # Two kinds in Python 2.
-        found["error"] = "%s: %s" % (folder, e.strerror)
+        cure = "make room there" if e.errno in (errno.ENOSPC, errno.EDQUOT) else "choose another workdir"
+        found["error"] = "%s: %s; %s" % (folder, e.strerror, cure)
     print("\n@dflash-agent boot " + json.dumps(found))
 
 

@@ -42,6 +42,32 @@ def stranger() -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Mounts a file system of its own with these options."""
+    places: list[Path] = []
+
+    def mount(options: str) -> Path:
+        place = tmp_path / f"disk {len(places)}"
+        place.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], capture_output=True)
+        if mounted.returncode != 0:
+            pytest.skip("a disk of its own needs the right to mount one")
+        places.append(place)
+        return place
+
+    yield mount
+    for place in places:
+        assert_nobody_lives_below(place)
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+@pytest.fixture
+def small_disk(disk: Callable[[str], Path]) -> Path:
+    """A file system of 2 MB."""
+    return disk("size=2m")
+
+
+@pytest.fixture
 async def agent(far: HostSpec) -> AsyncIterator[AgentClient]:
     async with AgentClient.open(open_host(far), far) as client:
         yield client

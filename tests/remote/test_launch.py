@@ -3,10 +3,9 @@
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from dflash_tui.remote.launch import launch, preflight, resume, status, stop
 from dflash_tui.runs import RunRecord, RunState
 
 from .conftest import Start
-from .far_side import TOYS, assert_nobody_lives_below, ended, fill, log_of, logged, processes_below, state_of, until
+from .far_side import TOYS, ended, fill, log_of, logged, processes_below, state_of, until
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 
@@ -336,19 +335,6 @@ async def test_list_finds_all_runs_and_no_others(start: Start, agent: AgentClien
     assert found[-1]["record"]["name"] == "toy"
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", place], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("a full disk needs the right to mount one")
-    yield place
-    assert_nobody_lives_below(place)
-    subprocess.run(["umount", "-l", place], check=True)
-
-
 async def test_a_full_disk_refuses_a_launch_and_leaves_nothing(small_disk: Path) -> None:
     spec = HostSpec(kind="local", name="local", python=sys.executable, workdir=str(small_disk / "w"))
     async with AgentClient.open(open_host(spec), spec) as agent:
@@ -371,4 +357,5 @@ async def test_an_end_is_written_down_on_a_disk_that_got_full(
         await launch(agent, record(), config, source=TOYS / "toy")
         found = await ended(agent)
         assert os.statvfs(small_disk).f_bavail == 0
-        assert (found.state, found.code) == (RunState.FAILED, 1)
+        assert (found.state, found.reason, found.code) == (RunState.FAILED, "disk-full", 1)
+        assert found.note == "the disk is full, so its last words may be missing: make room, then resume it"

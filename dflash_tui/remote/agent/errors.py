@@ -15,6 +15,8 @@ def sentence(error: OSError) -> str:
     where = " (%s)" % error.filename if error.filename else ""
     if is_full(error):
         return "the disk is full%s: free some space, then try again" % where
+    if error.errno == errno.EROFS:
+        return "the disk is mounted read-only%s: mount it writable, or choose another workdir" % where
     return "%s%s" % (error.strerror or error, where)
 
 

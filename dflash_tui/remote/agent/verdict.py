@@ -26,7 +26,7 @@ def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
 
     `facts`: code, signal (either or both None), stop_seen (a stop was seen while the trainer lived), killed (by us,
     when its grace was over), oom_kills (rise of the counter), log_reason and log_code (the trainer's own, from its
-    `end` record), and said (its last words).
+    `end` record), said (its last words), and disk_full (there was no room for any).
     """
     code, number = facts.get("code"), facts.get("signal")
     if number in _POLITE and facts.get("log_code") in (0, SAVED):
@@ -61,7 +61,7 @@ def _why(facts: Dict[str, Any]) -> str:
     for reason, phrases in _TELLTALES:
         if any(phrase in said for phrase in phrases):
             return reason
-    return "error"
+    return "disk-full" if facts.get("disk_full") else "error"
 
 
 def last_words(path: str) -> str:

@@ -1,7 +1,8 @@
 """Logs a step every 20 ms, `steps` of them (0: for ever), or until there is a file `finish` in the run's folder.
 
-Other keys of its config: `on_term` (save | ignore | die), `step_s`, `say`, `fill` (a file that takes all of its disk),
-`end` (the log's last record), `raise` (a last line on stderr), `kill` (a signal to itself), `exit` (its code).
+Other keys of its config: `on_term` (save | ignore | die), `step_s`, `pad` (more bytes in each line), `say`, `fill` (a
+file that takes all of its disk), `end` (the log's last record), `raise` (a last line on stderr), `kill` (a signal to
+itself), `exit` (its code).
 """
 
 import json
@@ -31,7 +32,7 @@ def main() -> int:
             print(f"saved at {step}")
             return 75
         step += 1
-        log.write(json.dumps({"step": step}) + "\n")
+        log.write(json.dumps({"step": step, **({"pad": "x" * config["pad"]} if "pad" in config else {})}) + "\n")
         time.sleep(config.get("step_s", 0.02))
     if "fill" in config:
         fill(Path(config["fill"]))
