@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 GAP = 1
@@ -31,9 +32,10 @@ class Column(Generic[R]):
     growth: int = 0
 
 
-def fitted(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
-    """Those of `columns` that fit in `width` cells, and how wide each is."""
-    columns = list(columns)
+@lru_cache(maxsize=64)
+def fitted(wanted: tuple[Column[Any], ...], width: int) -> list[tuple[Column[Any], int]]:
+    """Those of `wanted` that fit in `width` cells, and how wide each is. Asked for every line that is drawn."""
+    columns = list(wanted)
     while _taken(columns) > width and (worst := max(columns, key=lambda column: column.rank)).rank > 0:
         columns.remove(worst)
     left = max(0, width - _taken(columns))

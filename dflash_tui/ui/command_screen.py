@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from textual import on
@@ -22,7 +23,9 @@ from dflash_tui.ui.seat import Seat
 
 NONE = ("Nothing was run on a host yet.", "A launch, a check, a live run to follow: each command will stand here.")
 KEYS = "j k move   y copy   esc back"
-REFRESH_S = 0.5
+REFRESH_S = 1.0
+# More than any terminal shows in one line.
+LINE_CHARACTERS = 400
 
 
 class CommandRow(NamedTuple):
@@ -30,9 +33,10 @@ class CommandRow(NamedTuple):
     now: float
 
 
-def words(command: Command) -> str:
+@lru_cache(maxsize=NUM_KEPT)
+def words(argv: tuple[str, ...]) -> str:
     """As it would be typed."""
-    return visible(shlex.join(command.argv))
+    return visible(shlex.join(argv))
 
 
 def _took(row: CommandRow) -> Cell:
@@ -65,7 +69,7 @@ COLUMNS: tuple[Column[CommandRow], ...] = (
     Column("HOST", 10, lambda row: Cell(visible(row.command.host)), widest=16, growth=1),
     Column("TOOK", 8, _took, "right"),
     Column("EXIT", 11, _end),
-    Column("COMMAND", 20, lambda row: Cell(words(row.command), "list--name"), takes_rest=True),
+    Column("COMMAND", 20, lambda row: Cell(words(row.command.argv)[:LINE_CHARACTERS], "list--name"), takes_rest=True),
 )
 
 
@@ -113,8 +117,8 @@ class CommandScreen(ModalScreen[None]):
         if row is None:
             return
         trouble = f"\n{visible(row.command.trouble)}" if row.command.trouble else ""
-        self._detail.update(Content(f"{visible(row.command.host)}: {words(row.command)}{trouble}"))
+        self._detail.update(Content(f"{visible(row.command.host)}: {words(row.command.argv)}{trouble}"))
 
     def action_copy(self) -> None:
         if self._list.selected is not None:
-            copy(self, words(self._list.selected.command), "the command")
+            copy(self, words(self._list.selected.command.argv), "the command")

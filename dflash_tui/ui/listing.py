@@ -24,7 +24,7 @@ HEADER_LINES = 1
 class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     """`COLUMNS` say what is drawn of a row."""
 
-    COLUMNS: ClassVar[Sequence[Column[Any]]] = ()
+    COLUMNS: ClassVar[tuple[Column[Any], ...]] = ()
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *TONE_CLASSES,
         "list--ground",
@@ -53,6 +53,7 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         self._row_id = ""
         """The row that the cursor is on, or goes to as soon as it is in the list."""
         self._why_empty: Sequence[str] = ()
+        self._inks: dict[str, Style] = {}
 
     def row_id(self, row: R) -> str:
         """What makes it the same row next time."""
@@ -143,9 +144,19 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         for column, cells in fitted(self.COLUMNS, self.size.width - 3):
             text, look = self.cell(column, row, cells)
             # Reversed, colours would be grounds of different greys.
-            style = cursor if cursor.reverse else ink(self, look) + cursor
+            style = cursor if cursor.reverse else self._ink(look) + cursor
             pieces += [(laid(text, cells, column.align), style), (" ", cursor)]
         return line(pieces, self.size.width, ground + cursor)
+
+    def _ink(self, look: str) -> Style:
+        """As `ink`, looked up once a theme: there is one to each cell on the screen."""
+        if look not in self._inks:
+            self._inks[look] = ink(self, look)
+        return self._inks[look]
+
+    def notify_style_update(self) -> None:
+        self._inks.clear()
+        super().notify_style_update()
 
     def _empty_line(self, y: int, ground: Style) -> Strip:
         lines = self._why_empty
