@@ -19,8 +19,8 @@ app = typer.Typer(
 
 for command in (
     act.demo, act.launch, script.launch_script, act.stop, act.resume, act.clone, act.forget, attach.attach, ask.runs,
-    ask.status, ask.logs, ask.ingest, ask.report, ask.panels, check.check, check.checks, act.watch, keep.doctor,
-    keep.compact,
+    ask.status, ask.logs, ask.ingest, ask.report, ask.panels, check.check, check.checks, check.compare, act.watch,
+    keep.doctor, keep.compact,
 ):  # fmt: skip
     app.command()(command)
 

@@ -1,10 +1,13 @@
-"""Commands that judge: what the checks find of a run, and which checks there are."""
+"""Commands that judge: what the checks find of a run, which checks there are, and how two runs compare."""
 
 import sys
+from typing import Annotated
+
+import typer
 
 from dflash_tui.commands.talk import say, store_options
 from dflash_tui.commands.words import AsJson, RunName
-from dflash_tui.errors import ExitCode
+from dflash_tui.errors import ExitCode, UsageError
 
 
 def check(run: RunName, as_json: AsJson = False) -> ExitCode:
@@ -43,3 +46,39 @@ def checks() -> None:
     say(
         f"a new check is one .sql file in {paths.config_dir() / 'checks'}; [checks.NAME] in config.toml sets thresholds"
     )
+
+
+def compare(
+    run: RunName,
+    other: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Another run; not needed with --reference.")
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="R", help="`story`, `paper`, or a .json file; may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Two runs side by side: config differences, figures over the same steps; or held against a reference."""
+    from dflash_tui import references
+    from dflash_tui.comparison import compare as compared
+    from dflash_tui.output import comparison as output
+    from dflash_tui.output.report import dump_json
+    from dflash_tui.store.access import reader
+
+    if other is None and not reference:
+        raise UsageError(f"compare {run} with what? name another run, or --reference {' or '.join(references.names())}")
+    held = [references.load(name) for name in reference or ()]
+    with reader(say, store_options()) as store:
+        runs = []
+        for name in (run, other):
+            if name is not None:
+                found, notice = store.find(name)
+                runs.append(found)
+                if notice:
+                    say(notice)
+        result = compared(store, runs[0], runs[1] if len(runs) > 1 else None)
+    if as_json:
+        dump_json(output.comparison_tree(result, held), sys.stdout)
+    else:
+        output.write_comparison(result, held, sys.stdout)

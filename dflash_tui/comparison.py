@@ -1,0 +1,152 @@
+"""Two runs side by side: what their configs differ in, and their figures over the steps that both have; references.
+
+Owns which figures are compared. Asks any store, prints nothing.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dflash_tui.recipes import flatten
+from dflash_tui.references import Reference
+from dflash_tui.runs import Run, Window
+from dflash_tui.store.base import Store
+from dflash_tui.store.screens import ask_screen
+
+Figures = dict[tuple[str, str], float]
+# Of `dynamics`, what means something in any window; all of `vitals` does.
+_DYNAMICS = ("avg_batch_size", "avg_seq_len", "tokens", "steps")
+# What tells runs apart and is no difference between trainings.
+_OF_THE_RUN = frozenset({"run_id", "run_dir", "schema", "config_hash", "resumed_from_step"})
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key of the configs whose values differ; None where it is absent."""
+
+    key: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of both runs; None where a run has none."""
+
+    metric: str
+    stat: str
+    a: float | None
+    b: float | None
+
+    @property
+    def delta(self) -> float | None:
+        return None if self.a is None or self.b is None else self.b - self.a
+
+    @property
+    def pct(self) -> float | None:
+        """The change from a to b, in percent of a."""
+        return None if self.delta is None or not self.a else 100 * self.delta / abs(self.a)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A figure of a reference, and those of the runs."""
+
+    metric: str
+    stat: str
+    reference: float
+    a: float | None
+    b: float | None
+
+    def share(self, value: float | None) -> float | None:
+        """`value` in percent of the reference."""
+        return None if value is None or not self.reference else 100 * value / self.reference
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`window` holds the first and last step that both runs have, None if there is none; `why` says then why not."""
+
+    a: Run
+    b: Run | None
+    window: tuple[int, int] | None
+    num_rows: tuple[int, int]
+    config: list[Difference]
+    metrics: list[Metric]
+    figures: tuple[Figures, Figures] = field(repr=False)
+    why: str | None = None
+
+    def held_against(self, reference: Reference) -> list[Held]:
+        """Every figure of `reference` with what the runs have of it."""
+        a, b = self.figures
+        return [
+            Held(metric, stat, value, a.get((metric, stat)), b.get((metric, stat)))
+            for (metric, stat), value in reference.figures.items()
+        ]
+
+
+def compare(store: Store, a: Run, b: Run | None) -> Comparison:
+    """`a` beside `b`, or alone. Every figure is of the steps that both have."""
+    runs = [run for run in (a, b) if run]
+    spans = [store.window(run.run_id, Window()) for run in runs]
+    first = max((span.first for span in spans if span.first is not None), default=None)
+    last = min((span.last for span in spans if span.last is not None), default=None)
+    if first is None or last is None or last < first or any(span.first is None for span in spans):
+        told = [
+            f"{run.run_id} has {'no steps' if span.first is None else f'steps {span.first:,}..{span.last:,}'}"
+            for run, span in zip(runs, spans, strict=True)
+        ]
+        return Comparison(
+            a, b, None, (0, 0), _differences(store, a, b), [], ({}, {}), f"no step in common: {', '.join(told)}"
+        )
+    window = Window.between(first, last)
+    found = [_figures(store, run.run_id, window) for run in runs]
+    num_rows = [store.window(run.run_id, window).n for run in runs]
+    figures = (found[0], found[1] if b else {})
+    metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in figures[0] | figures[1]]
+    shared = (num_rows[0], num_rows[1] if b else 0)
+    return Comparison(a, b, (first, last), shared, _differences(store, a, b), metrics, figures)
+
+
+def _figures(store: Store, run_id: str, window: Window) -> Figures:
+    found: Figures = {}
+    for panel in store.report(run_id, ["vitals", "dynamics"], window, buckets=1):
+        for metric, stat, value, *_ in panel.rows:
+            if metric in _DYNAMICS or (panel.name == "vitals" and metric != "step"):
+                _put(found, metric, stat or "", value)
+    params = {"run": run_id, "first": window.first, "last": window.last}
+    for metric, stat, value in ask_screen(store, "quality", params):
+        _put(found, metric, stat, value)
+    return found
+
+
+def _put(found: Figures, metric: str, stat: str, value: Any) -> None:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        found[metric, stat] = value
+
+
+def _differences(store: Store, a: Run, b: Run | None) -> list[Difference]:
+    if b is None:
+        return []
+    left, right = _config(store, a.run_id), _config(store, b.run_id)
+    return [
+        Difference(key, left.get(key), right.get(key))
+        for key in sorted(left.keys() | right.keys())
+        if left.get(key) != right.get(key)
+    ]
+
+
+def _config(store: Store, run_id: str) -> Mapping[str, Any]:
+    """What a run was made with: the config, and whatever else its newest `start` event says; else what it was given."""
+    record = store.detail(run_id).record
+    rows = ask_screen(store, "start", {"run": run_id})
+    told = json.loads(rows[0][0]) if rows and rows[0][0] else {}
+    config = told.pop("config", None) if isinstance(told, dict) else None
+    if not isinstance(config, dict):
+        config = record.config or {}
+    rest = told if isinstance(told, dict) else {}
+    code = {"code_hash": record.code_hash} if record.code_hash else {}
+    flat = flatten(rest) | flatten(config) | code
+    return {key: value for key, value in flat.items() if key not in _OF_THE_RUN}
