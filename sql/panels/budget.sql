@@ -20,15 +20,19 @@ whole as (
   from seen
 ),
 spans as (
-  select arg_min((step, "time"), place) as head, arg_max((step, "time"), place) as tail
-  from seen where step is not null and isfinite("time") group by attempt
+  select arg_min((step, "time"), place) filter (isfinite("time")) as head,
+    arg_max((step, "time"), place) filter (isfinite("time")) as tail, count(*) as stepped, max(step) - min(step) as span
+  from seen where step is not null group by attempt
 ),
 pace as (
-  select last_step, total_steps, epoch, coalesce(tokens_mean, product_mean) as per_step,
-    coalesce(tokens_sum, product_sum) as total, tokens_mean is not null as has_tokens,
+  select last_step, total_steps, epoch,
+    coalesce(if(every > 1, tokens_sum / covered, tokens_mean), product_mean) as per_step,
+    coalesce(tokens_sum, product_sum) as total, tokens_mean is not null as has_tokens, every,
     case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
   from whole, (
-    select count(*) as timed, sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds from spans)
+    select count(head) as timed, sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds,
+      coalesce(round(sum(span) / nullif(sum(stepped - 1), 0)), 1) as every, sum(span) + every * count(*) as covered
+    from spans)
     left join (select total_steps from runs where run = $run) on true
 )
 select f.figure, f.value, f.unit, if(f.value is null, f.why, f.how) as note
@@ -36,7 +40,9 @@ from pace, (values
   ('step', last_step, 'steps', null, 'step was never logged'),
   ('total_steps', total_steps, 'steps', null, 'unknown: no start event says it'),
   ('epoch', epoch, 'epochs', null, 'epoch has no value'),
-  ('tokens_per_step', per_step, 'tokens', if(has_tokens, 'mean of tokens', 'mean of avg_batch_size x avg_seq_len'),
+  ('tokens_per_step', per_step, 'tokens', case when not has_tokens
+    then 'mean of avg_batch_size x avg_seq_len' when every > 1 then format('of tokens, a row being {:.0f} steps', every)
+    else 'mean of tokens' end,
     'neither tokens nor avg_batch_size and avg_seq_len have a value'),
   ('tokens_total', total, 'tokens', null, 'tokens_per_step has no value'),
   ('steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),

@@ -2,6 +2,7 @@
 -- says of which rows, or why there is no value. NaN and infinities enter no figure and are counted in the note.
 -- Early against late: steps 3,000-5,000 (the streak: 10,000-15,000) against 20,000-23,000; while the last step is below
 -- 20,000, the first and the last fifth of the rows. `at_N` is the last value logged at or before step N.
+-- A row of `tokens` may be that of several steps: tokens a step are then those of all rows by the steps these cover.
 -- "Last 3,000 rows" takes N with --last N; --from A --to B restricts every figure to those steps.
 --
 -- title: dynamics
@@ -112,15 +113,19 @@ batches as (
 
 -- Speed: the differences between neighbouring rows of an attempt add up to its last row minus its first.
 spans as (
-  select count(*) as rows, arg_min((step, "time"), place) as head, arg_max((step, "time"), place) as tail
-  from seen where step is not null and isfinite("time") group by attempt
+  select count_if(isfinite("time")) as rows, arg_min((step, "time"), place) filter (isfinite("time")) as head,
+    arg_max((step, "time"), place) filter (isfinite("time")) as tail, count(*) as stepped, max(step) - min(step) as span
+  from seen where step is not null group by attempt
 ),
 pace as (
-  select *, case when timed = 0 then rate / (total / total_n) when seconds > 0 then steps / seconds end as per_sec
-  from whole, (
-    select coalesce(sum(rows), 0)::bigint as timed, coalesce(sum(rows - 1), 0)::bigint as pairs,
-      sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds
-    from spans)
+  select *, case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
+  from (
+    select *, total / if(every > 1 and tokens_n > 0, covered, total_n) as per_step
+    from whole, (
+      select coalesce(sum(rows), 0)::bigint as timed, coalesce(sum(greatest(rows - 1, 0)), 0)::bigint as pairs,
+        sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds,
+        coalesce(round(sum(span) / nullif(sum(stepped - 1), 0)), 1) as every, sum(span) + every * count(*) as covered
+      from spans))
     left join (select total_steps from runs where run = $run) on true
 ),
 
@@ -148,9 +153,11 @@ figures(pos, metric, stat, value, n, keys, rows, logged, how, why, scope) as (
   from batches
   union all
   select v.pos, 'tokens', v.stat, v.value, total_n, if(tokens_n > 0, ['tokens'], ['avg_batch_size', 'avg_seq_len']),
-    rows, total_logged, if(tokens_n > 0, 'of tokens', 'of avg_batch_size x avg_seq_len'),
+    rows, total_logged,
+    case when tokens_n = 0 then 'of avg_batch_size x avg_seq_len'
+      when every > 1 then format('of tokens, a row being {:.0f} steps', every) else 'of tokens' end,
     if(total_n = 0, 'tokens has no value either', null), format('all {:,} rows', rows)
-  from whole, (values (80, 'per_step', total / total_n), (81, 'total', total)) v(pos, stat, value)
+  from pace, (values (80, 'per_step', per_step), (81, 'total', total)) v(pos, stat, value)
   union all
   select 90, 'steps', 'per_sec', per_sec, if(timed > 0, pairs, rate_n), ['step'], null, null,
     if(timed > 0, 'by time between neighbouring rows of an attempt',

@@ -206,6 +206,35 @@ def test_without_time_speed_comes_from_tokens(store: Database, tmp_path: Path) -
     )
 
 
+@pytest.mark.parametrize("resumed", [False, True])
+def test_tokens_of_rows_of_several_steps_are_told_by_the_step(store: Database, tmp_path: Path, resumed: bool) -> None:
+    """A row every 10 steps holds the tokens of 10 steps, as our trainer writes them with log_every = 10."""
+    log = tmp_path / "sparse.jsonl"
+    lines: list[dict[str, object]] = [{"event": "start", "config": {"total_steps": 400, "log_every": 10}}]
+    lines += [{"step": s, "time": 2.0 * s, "tokens": 10 * (100 + s)} for s in range(10, 201, 10)]
+    if resumed:
+        lines += [{"event": "start", "resumed_from_step": 150}]
+        lines += [{"step": s, "time": 900 + 2.0 * s, "tokens": 10 * (100 + s)} for s in range(160, 201, 10)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = report(store, log)
+    total = sum(10 * (100 + s) for s in range(10, 201, 10))
+    dynamics, budget = figures(found["dynamics"]), {row[0]: row[1] for row in found["budget"].rows}
+    for told in (dynamics["tokens.per_step"], budget["tokens_per_step"]):
+        assert told == same(total / 200)
+    assert dynamics["tokens.total"] == budget["tokens_total"] == same(total)
+    assert dynamics["steps.per_sec"] == budget["steps_per_sec"] == same(0.5)
+    assert notes(found["dynamics"])["tokens.per_step"].startswith("of tokens, a row being 10 steps; all 20 rows")
+
+
+def test_without_time_speed_of_rows_of_several_steps_is_in_steps(store: Database, tmp_path: Path) -> None:
+    log = tmp_path / "untimed.jsonl"
+    lines = [{"step": s, "tok_per_sec": 50.0, "tokens": 500} for s in range(5, 51, 5)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = report(store, log)
+    assert figures(found["dynamics"])["steps.per_sec"] == same(0.5)
+    assert {row[0]: row[1] for row in found["budget"].rows}["steps_per_sec"] == same(0.5)
+
+
 def test_budget_agrees_with_dynamics(store: Database, story_log: Path) -> None:
     found = report(store, story_log)
     dynamics = figures(found["dynamics"])
