@@ -9,38 +9,58 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainer.batches import Batch
+
 
 @dataclass(frozen=True)
 class Anchors:
-    """[sequences, blocks]; a sequence with fewer blocks than the others has padding ones, at 0 and not valid."""
+    """[rows, blocks]; a row with fewer blocks than the others has padding ones, at 0 and not valid.
+
+    `positions` are places in the row. Where it holds several sequences, `begins` says where that of each block begins.
+    """
 
     positions: Tensor
     valid: Tensor
+    begins: Tensor | None = None
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """[sequences, blocks, block_size] each. `labels` are meaningless where not `supervised`."""
+    """[rows, blocks, block_size] each. `labels` are meaningless where not `supervised`.
+
+    `places` are those of the row, `positions` those of the sequence; they differ where a row holds several.
+    """
 
     anchors: Anchors
     inputs: Tensor
+    places: Tensor
     positions: Tensor
     labels: Tensor
     supervised: Tensor
 
 
-def eligible(response: Tensor) -> Tensor:
-    """Where a block may begin: its first token and the one after it belong to a response. [sequences, tokens]."""
+def eligible(response: Tensor, begins: Tensor | None = None) -> Tensor:
+    """Where a block may begin: its first token and the one after it belong to a response. [rows, tokens]."""
     following = torch.zeros_like(response)
     following[:, :-1] = response[:, 1:]
+    if begins is not None:
+        following[:, :-1] &= begins[:, 1:] == begins[:, :-1]
     return response & following
 
 
-def draw_anchors(response: Tensor, count: int, generator: torch.Generator) -> Anchors:
+def draw_anchors(response: Tensor, count: int, generator: torch.Generator, begins: Tensor | None = None) -> Anchors:
     """Up to `count` eligible positions of every sequence, without replacement, in rising order."""
-    allowed = eligible(response)
+    allowed = eligible(response, begins)
     lottery = torch.rand(response.shape, generator=generator).to(response.device)
-    return _chosen(lottery.masked_fill(~allowed, -1.0), allowed, count)
+    lottery = lottery.masked_fill(~allowed, -1.0)
+    if begins is None:
+        return _chosen(lottery, allowed, count)
+    # Sequence by sequence, the luckiest first: a token's rank is how far behind the first of its sequence it comes.
+    order = (begins - 0.5 * lottery.double()).argsort(1)
+    rank = torch.arange(response.shape[1], device=begins.device) - begins.gather(1, order)
+    drawn = allowed & torch.zeros_like(allowed).scatter(1, order, rank < count)
+    anchors = _chosen(drawn.float(), drawn, response.shape[1])
+    return Anchors(anchors.positions, anchors.valid, begins.gather(1, anchors.positions))
 
 
 def every_anchor(response: Tensor, stride: int) -> Anchors:
@@ -60,25 +80,32 @@ def _chosen(scores: Tensor, allowed: Tensor, count: int) -> Anchors:
     return Anchors(positions.masked_fill(~valid, 0), valid)
 
 
-def cut(tokens: Tensor, response: Tensor, anchors: Anchors, block_size: int, mask_token_id: int) -> Blocks:
+def cut(batch: Batch, anchors: Anchors, block_size: int, mask_token_id: int) -> Blocks:
     """The blocks at `anchors`. A slot is supervised if the token it predicts exists and belongs to a response."""
+    tokens = batch.tokens
     slots = torch.arange(block_size, device=tokens.device)
-    positions = anchors.positions[:, :, None] + slots
+    places = positions = anchors.positions[:, :, None] + slots
     length = tokens.shape[1]
-    # Blocks at the end of a sequence reach beyond it: those slots read its last token, and count for nothing.
-    inside = positions.clamp(max=length - 1).flatten(1)
-    labels = tokens.gather(1, inside).view_as(positions)
-    supervised = response.gather(1, inside).view_as(positions) & (positions < length)
+    # Blocks at the end of a row reach beyond it: those slots read its last token, and count for nothing.
+    inside = places.clamp(max=length - 1).flatten(1)
+    labels = tokens.gather(1, inside).view_as(places)
+    supervised = batch.response.gather(1, inside).view_as(places) & (places < length)
     supervised &= anchors.valid[:, :, None] & (slots > 0)
+    if batch.begins is not None and anchors.begins is not None:
+        # Nor do they reach into the next sequence.
+        begins = anchors.begins[:, :, None]
+        supervised &= batch.begins.gather(1, inside).view_as(places) == begins
+        positions = places - begins
     inputs = torch.where(slots > 0, torch.full_like(labels, mask_token_id), labels)
-    return Blocks(anchors, inputs, positions, labels, supervised)
+    return Blocks(anchors, inputs, places, positions, labels, supervised)
 
 
 def visible(anchors: Anchors, num_context: int, block_size: int, window: int | None = None) -> Tensor:
     """Dense attention mask [sequences, 1, blocks * block_size, num_context + blocks * block_size].
 
-    A slot sees the features strictly before its anchor, and the slots of its own block. The feature at the anchor was
-    made from the token that slot 1... would be asked to guess from: seeing it looks like success and dies at inference.
+    A slot sees the features of its sequence strictly before its anchor, and the slots of its own block. The feature at
+    the anchor was made from the token that slot 1... would be asked to guess from: seeing it looks like success and
+    dies at inference.
     With a `window`, a slot sees the last `window` positions up to its own, and none behind it.
     Padding blocks see themselves only, which keeps their softmax finite.
     """
@@ -88,6 +115,8 @@ def visible(anchors: Anchors, num_context: int, block_size: int, window: int | N
     places = torch.arange(num_context, device=device)
     begins = anchors.positions[:, :, None, None]
     before = (places < begins) & anchors.valid[:, :, None, None]
+    if anchors.begins is not None:
+        before = before & (places >= anchors.begins[:, :, None, None])
     before = before.expand(-1, -1, block_size, -1)
     inside = torch.ones(block_size, block_size, dtype=torch.bool, device=device)
     if window is not None:

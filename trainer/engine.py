@@ -16,13 +16,14 @@ from torch import Tensor
 from trainer.batches import Batch, seed_for
 from trainer.blocks import draw_anchors
 from trainer.config import Config
+from trainer.errors import is_out_of_memory
 from trainer.metrics import Tally
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.step import Objective, noisy
 
 # What a step is made of, in the order of `Step.made_of`.
-PARTS = ("sequences", "tokens", "padded", "response")
+PARTS = ("sequences", "tokens", "padded", "response", "spilled")
 
 
 @dataclass
@@ -34,6 +35,12 @@ class Step:
     grad_norm: float = 0.0
     stepped: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
+    # This process's batches that did not fit into memory, in words; all processes' are counted in `made_of`.
+    spilled: list[str] = field(default_factory=list)
+
+    @property
+    def num_spilled(self) -> int:
+        return self.made_of["spilled"]
 
     @property
     def loss(self) -> float | None:
@@ -62,21 +69,40 @@ class Engine:
         counts = Tally.empty(self._objective.block_size, self._device)
         sums = torch.zeros(len(PARTS), dtype=torch.float64, device=self._device)
         seconds: dict[str, float] = {}
+        spilled: list[str] = []
         self._optimizer.zero_grad()
         while True:
             with self._timed("data_wait_s", seconds):
                 number, batch = next(batches, (0, None))
             if batch is None:
                 break
-            sums += torch.tensor(parts(batch), dtype=torch.float64, device=self._device)
-            counts += self._accumulate(number, batch, noise_std, seconds)
+            counted = self._fitting(number, batch, noise_std, seconds)
+            if counted is None:
+                spilled.append(f"{len(batch.tokens)} x {batch.tokens.shape[1]} tokens")
+                sums[-1] += 1
+            else:
+                sums += torch.tensor(parts(batch), dtype=torch.float64, device=self._device)
+                counts += counted
         together = self._ranks.add(torch.cat((counts.sums, sums)))
         made_of = [int(part) for part in together[len(counts.sums) :].tolist()]
-        step = Step(Tally(together[: len(counts.sums)]), dict(zip(PARTS, made_of, strict=True)), seconds=seconds)
+        summed, made = Tally(together[: len(counts.sums)]), dict(zip(PARTS, made_of, strict=True))
+        step = Step(summed, made, seconds=seconds, spilled=spilled)
         with self._timed("opt_s", seconds):
             self._apply(step, lr)
         seconds["step_time_s"] = self._now() - began
         return step
+
+    def _fitting(self, number: int, batch: Batch, noise_std: float, seconds: dict[str, float]) -> Tally | None:
+        """`_accumulate`; None, and no gradient of it, if the batch does not fit into memory."""
+        try:
+            return self._accumulate(number, batch, noise_std, seconds)
+        except Exception as e:
+            if not is_out_of_memory(e):
+                raise
+        # Only here have the frames gone that held the batch's tensors.
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        return None
 
     def _accumulate(self, number: int, batch: Batch, noise_std: float, seconds: dict[str, float]) -> Tally:
         """Adds the gradient of the batch's sum of losses; what is random in it follows from its number."""
@@ -87,10 +113,15 @@ class Engine:
         features = noisy(features, config["noise.kind"], noise_std, config["noise.on"], noise)
         lottery = torch.Generator().manual_seed(seed_for(seed, "anchors", number))
         with self._timed("fwd_s", seconds), torch.autocast(self._device.type, torch.bfloat16, self._in_bfloat16):
-            anchors = draw_anchors(batch.response, config["num_anchors"], lottery)
+            anchors = draw_anchors(batch.response, config["num_anchors"], lottery, batch.begins)
             summed, counts = self._objective.loss(batch, features, anchors)
         with self._timed("bwd_s", seconds):
-            summed.backward()  # type: ignore[no-untyped-call]
+            # All of them or none: backward() would leave some added if memory ran out on the way.
+            held = list(self._objective.drafter.parameters())
+            gradients = torch.autograd.grad(summed, held, allow_unused=True)
+            for parameter, gradient in zip(held, gradients, strict=True):
+                if gradient is not None:
+                    parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return counts
 
     def _apply(self, step: Step, lr: float) -> None:
@@ -118,8 +149,7 @@ class Engine:
 
 def parts(batch: Batch) -> list[int]:
     """`PARTS` of one batch."""
-    sequences, longest = batch.tokens.shape
-    return [sequences, int(batch.lengths.sum()), sequences * longest, int(batch.response.sum())]
+    return [batch.num_sequences, int(batch.lengths.sum()), batch.tokens.numel(), int(batch.response.sum()), 0]
 
 
 def nonfinite_rows(taps: Tensor) -> list[int]:

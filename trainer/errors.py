@@ -3,6 +3,7 @@
     RunError                1   error
     ├── ConfigError         2   error       the config, or what it points to, is off
     ├── NonFiniteError      1   nan         the loss or the gradient stays NaN or infinite
+    ├── MemoryShortError    1   oom         no batch fits into memory
     └── Interrupted        75   saved       SIGTERM or SIGINT
 
 The text of an error is one sentence: what, where, and what to do next. Nothing here prints.
@@ -22,6 +23,16 @@ class NonFiniteError(RunError):
     reason = "nan"
 
 
+class MemoryShortError(RunError):
+    reason = "oom"
+
+
 class Interrupted(RunError):
     exit_code = 75
     reason = "saved"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether `error`, torch's or Python's, says that memory ran out."""
+    name, text = type(error).__name__, str(error)
+    return isinstance(error, MemoryError) or name == "OutOfMemoryError" or "can't allocate memory" in text

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from trainer.batches import Batch, Plan, collate
+from trainer.batches import Batch, Plan, Rows, collate, collate_rows
 from trainer.config import Config
 from trainer.data import Sample
 from trainer.ranks import Ranks
@@ -20,11 +20,11 @@ class Feed:
     def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks, device: torch.device) -> None:
         self._samples, self._ranks, self._device = samples, ranks, device
         lengths = [len(sample) for sample in samples]
-        self._plan = Plan(lengths, config["batch_tokens"], config["num_buckets"], config["seed"])
+        self._plan = Plan(lengths, config)
         self.per_step: int = ranks.count if config["micro_batches"] == "auto" else config["micro_batches"]
         passes = -(-config["epochs"] * self._plan.per_epoch // self.per_step)
         self.total_steps: int = config["total_steps"] or passes
-        self._epoch: tuple[int, list[list[int]]] = (-1, [])
+        self._epoch: tuple[int, list[Rows]] = (-1, [])
 
     def epochs(self, step: int) -> float:
         """Passes over the data after so many steps."""
@@ -32,19 +32,21 @@ class Feed:
 
     def batches(self, index: int) -> Iterator[tuple[int, Batch]]:
         """This process's batches of optimizer step `index`, counted from 0, each with its number."""
-        for samples, number in self._shares(index):
-            yield number, collate(samples, self._device)
+        for rows, number in self._shares(index):
+            yield number, collate_rows(rows, self._device)
 
-    def lines(self, index: int) -> list[list[int]]:
-        """Lines of the data file that the rows of these batches stand on."""
-        return [[sample.line for sample in samples] for samples, _ in self._shares(index)]
+    def alone(self, index: int) -> Iterator[tuple[list[int], Batch]]:
+        """The sequences of these batches, few at a time and one a row, with their lines of the data file."""
+        for rows, _ in self._shares(index):
+            for row in rows:
+                yield [sample.line for sample in row], collate(row, self._device)
 
-    def _shares(self, index: int) -> Iterator[tuple[list[Sample], int]]:
+    def _shares(self, index: int) -> Iterator[tuple[list[list[Sample]], int]]:
         for place in self._ranks.share(self.per_step):
             number = index * self.per_step + place
-            yield [self._samples[i] for i in self._indices(number)], number
+            yield [[self._samples[i] for i in row] for row in self._rows(number)], number
 
-    def _indices(self, number: int) -> list[int]:
+    def _rows(self, number: int) -> Rows:
         epoch, place = divmod(number, self._plan.per_epoch)
         if self._epoch[0] != epoch:
             self._epoch = (epoch, self._plan.epoch(epoch))

@@ -92,7 +92,7 @@ def score(
     if final is not None:
         rows = torch.arange(len(final), device=final.device)[:, None, None].expand_as(supervised)
         # What the target says after the token before the slot's own is what it says in the slot's place.
-        teacher = target.normed(final[rows[supervised], blocks.positions[supervised] - 1])
+        teacher = target.normed(final[rows[supervised], blocks.places[supervised] - 1])
     wanted = blocks.labels[supervised]
     slots = hidden.view(*supervised.shape, -1)[supervised]
     scores = head_scores(target.output_head, slots, wanted, teacher, scoring.mix)

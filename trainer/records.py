@@ -92,9 +92,9 @@ class Window:
             "grad_norm": rounded(sum(self._norms) / steps),
             "grad_clipped": any(norm > limit for norm in self._norms),
             "avg_batch_size": rounded(made_of["sequences"] / steps),
-            "avg_seq_len": rounded(tokens / made_of["sequences"]),
-            "padding_eff": rounded(tokens / made_of["padded"]),
-            "supervised_share": rounded(made_of["response"] / tokens),
+            "avg_seq_len": _share(tokens, made_of["sequences"]),
+            "padding_eff": _share(tokens, made_of["padded"]),
+            "supervised_share": _share(made_of["response"], tokens),
             "tokens": tokens,
             "draft_tokens": sum(counts.slots),
             "tok_per_sec": rounded(tokens / wall),
@@ -118,6 +118,11 @@ class Window:
             "rss_gb": rss_gb(),
             **(gpu_memory(device) if device.type == "cuda" else {}),
         }
+
+
+def _share(part: float, whole: float) -> float | None:
+    """None where every batch was skipped."""
+    return rounded(part / whole) if whole else None
 
 
 def gpu_memory(device: torch.device) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ import torch
 
 from trainer.comparison import compare
 from trainer.config import Config
-from trainer.errors import RunError
+from trainer.errors import RunError, is_out_of_memory
 from trainer.log import Log
 from trainer.preparation import prepare_data
 from trainer.ranks import Ranks
@@ -71,7 +71,7 @@ def _ending(error: Exception, folder: Path) -> tuple[str, int, str]:
         return error.reason, error.exit_code, text
     if isinstance(error, OSError) and error.errno in _DISK_FULL:
         return "disk-full", 1, f"no room to write in {folder} ({text}); free some, then resume"
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
+    if is_out_of_memory(error):
         return "oom", 1, f"out of memory ({text}); lower batch_tokens, num_anchors or data.generate_batch, then resume"
     if isinstance(error, OSError):
         return "error", 1, text

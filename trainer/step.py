@@ -29,7 +29,7 @@ class Objective:
     def features(self, batch: Batch) -> tuple[Features, float]:
         """The target's features of the batch, and the seconds they took."""
         began = time.perf_counter()
-        features = self.target.features(batch.tokens, final=self.from_final)
+        features = self.target.features(batch.tokens, batch.begins, final=self.from_final)
         return features, time.perf_counter() - began
 
     def loss(self, batch: Batch, features: Features, anchors: Anchors) -> tuple[Tensor, Tally]:
@@ -46,15 +46,13 @@ class Objective:
 
     def _scored(self, batch: Batch, features: Features, anchors: Anchors) -> tuple[Tensor, Tally, Tensor]:
         target = self.target
-        blocks = cut(batch.tokens, batch.response, anchors, self.block_size, target.mask_token_id)
-        num_context = batch.tokens.shape[1]
-        device = batch.tokens.device
-        context = self.drafter.context(features.taps, target.rotary(torch.arange(num_context, device=device)[None]))
+        blocks = cut(batch, anchors, self.block_size, target.mask_token_id)
+        context = self.drafter.context(features.taps, target.rotary(batch.positions))
         hidden = self.drafter(
             target.embed(blocks.inputs.flatten(1)),
             target.rotary(blocks.positions.flatten(1)),
             context,
-            self._attends(anchors, num_context),
+            self._attends(anchors, batch.tokens.shape[1]),
         )
         return score(target, hidden, blocks, features.final, self.scoring)
 

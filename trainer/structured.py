@@ -60,16 +60,21 @@ def _groups(anchors: Anchors, block_size: int, window: Window) -> list[tuple[int
     groups = []
     for first in range(0, num_blocks, size):
         positions = anchors.positions[:, first : first + size]
+        # Padding blocks stand at 0 and need no context.
+        valid = anchors.valid[:, first : first + size]
         reach, begin = int(positions.max()), 0
         if window is not None:
-            # Padding blocks stand at 0 and need no context.
-            valid = anchors.valid[:, first : first + size]
             begin = min(reach, max(0, int(positions.masked_fill(~valid, reach).min()) - window + 1))
+        begins = None if anchors.begins is None else anchors.begins[:, first : first + size]
+        if begins is not None:
+            begin = min(reach, max(begin, int(begins.masked_fill(~valid, reach).min())))
         places = torch.arange(begin, reach, device=positions.device)
-        begins = positions[:, None, :, None, None]
+        ends = positions[:, None, :, None, None]
         # Padding blocks stand at 0, and so see nothing but themselves.
-        hidden = places >= begins
+        hidden = places >= ends
+        if begins is not None:
+            hidden = hidden | (places < begins[:, None, :, None, None])
         if window is not None:
-            hidden = hidden | (places <= begins + torch.arange(block_size, device=places.device)[:, None] - window)
+            hidden = hidden | (places <= ends + torch.arange(block_size, device=places.device)[:, None] - window)
         groups.append((first, first + size, begin, reach, hidden))
     return groups

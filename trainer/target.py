@@ -152,17 +152,18 @@ class Target:
         return cos, sin
 
     @torch.no_grad()
-    def features(self, tokens: Tensor, *, final: bool = False) -> Features:
-        """What the tapped layers, and the last one if `final`, say of whole sequences [sequences, tokens].
+    def features(self, tokens: Tensor, begins: Tensor | None = None, *, final: bool = False) -> Features:
+        """What the tapped layers, and the last one if `final`, say of whole sequences [rows, tokens].
 
-        `tokens` may be padded at the end: no token sees what comes after it.
+        `tokens` may be padded at the end: no token sees what comes after it. Where rows hold several sequences,
+        `begins` says where each token's begins, and none sees another.
         """
         taps, handles = self._tap(stop_after_last=not final)
         last: list[Tensor] = []
         if final:
             handles.append(self._decoder.norm.register_forward_pre_hook(lambda _norm, inputs: last.append(inputs[0])))
         try:
-            self._decoder(input_ids=tokens, use_cache=False)
+            self._decoder(input_ids=tokens, use_cache=False, **_apart(begins))
         except _LastTapError:
             pass
         finally:
@@ -227,6 +228,15 @@ class Target:
         # HF's last hidden state is the one behind the final norm.
         layers = [*self._decoder.layers[: self.num_layers - 1], self._decoder.norm]
         return taps, [layers[i].register_forward_hook(keep(i)) for i in self.layer_ids]
+
+
+def _apart(begins: Tensor | None) -> dict[str, Tensor]:
+    """What keeps the sequences of a row from seeing each other, each from its own position 0 on."""
+    if begins is None:
+        return {}
+    places = torch.arange(begins.shape[1], device=begins.device)
+    visible = (begins[:, :, None] == begins[:, None, :]) & (places <= places[:, None])
+    return {"attention_mask": visible[:, None], "position_ids": places - begins}
 
 
 class _LastTapError(Exception):

@@ -135,7 +135,8 @@ class Run:
         self._window.add(step)
         if self.is_due(self._config["log_every"]) or not step.stepped or self.step == self.total_steps:
             self._record()
-        if said := self._faults.judge(self.step, step, self._spoiled_lines):
+        spilled = [text for texts in self._ranks.gather(step.spilled) for text in texts] if step.num_spilled else []
+        if said := self._faults.judge(self.step, step, spilled, self._spoiled_lines):
             self._warn(said)
 
     def evaluate(self) -> bool:
@@ -209,7 +210,7 @@ class Run:
     def _spoiled_lines(self) -> list[int]:
         """Lines of the data file in the last step whose features are not finite; runs the target once more."""
         index, found = self.step - 1, []
-        for lines, (_, batch) in zip(self._feed.lines(index), self._feed.batches(index), strict=True):
+        for lines, batch in self._feed.alone(index):
             found += [lines[row] for row in nonfinite_rows(self._target.features(batch.tokens).taps)]
         return sorted(line for lines in self._ranks.gather(found) for line in lines)
 

@@ -99,25 +99,35 @@ def log_sum_exp(scores: list[float]) -> float:
     return top + math.log(sum(math.exp(s - top) for s in scores))
 
 
+def sequences_of(batch: Batch) -> list[tuple[int, int, int]]:
+    """Row, first place and the place behind the last of every sequence."""
+    found = []
+    for row, length in enumerate(batch.lengths.tolist()):
+        firsts = [0] if batch.begins is None else sorted(set(batch.begins[row, :length].tolist()))
+        found += [(row, a, b) for a, b in zip(firsts, [*firsts[1:], length], strict=True)]
+    return found
+
+
 @torch.no_grad()
 def restated_blocks(objective: Objective, batch: Batch, anchors: Anchors) -> Iterator[list[Slot]]:
-    """The supervised slots of every block. The batch is read row by row, without its padding."""
+    """The supervised slots of every block. The batch is read sequence by sequence, each alone and without padding."""
     target, size = objective.target, objective.block_size
     theta = target.model.config.rope_parameters["rope_theta"]
     embedding = target.model.get_input_embeddings().weight
     head = target.model.get_output_embeddings().weight
-    for row, length in enumerate(batch.lengths.tolist()):
-        tokens = batch.tokens[row, :length]
+    for row, begin, end in sequences_of(batch):
+        tokens, response, length = batch.tokens[row, begin:end], batch.response[row, begin:end], end - begin
         out = target.model(input_ids=tokens[None], output_hidden_states=True)
         taps = torch.cat([out.hidden_states[i + 1][0] for i in target.layer_ids], dim=-1)
-        for anchor, valid in zip(anchors.positions[row].tolist(), anchors.valid[row].tolist(), strict=True):
-            if not valid:
+        for place, valid in zip(anchors.positions[row].tolist(), anchors.valid[row].tolist(), strict=True):
+            if not valid or not begin <= place < end:
                 continue
+            anchor = place - begin
             inputs = torch.stack([embedding[tokens[anchor]]] + [embedding[target.mask_token_id]] * (size - 1))
             hidden = restated_hidden(objective.drafter, taps, inputs, anchor, theta)
             slots = []
             for k in range(1, size):
-                if anchor + k < length and batch.response[row, anchor + k]:
+                if anchor + k < length and response[anchor + k]:
                     taught = out.logits[0, anchor + k - 1].tolist()
                     label = max(range(len(taught)), key=taught.__getitem__)
                     if not objective.from_final:

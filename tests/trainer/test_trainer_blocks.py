@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trainer.batches import Batch
 from trainer.blocks import Anchors, cut, draw_anchors, eligible, every_anchor, visible
 from trainer.loss import weighted_mean
 
@@ -17,12 +18,16 @@ def anchors_at(*rows: list[int]) -> Anchors:
     return Anchors(torch.tensor(rows), torch.ones(len(rows), len(rows[0]), dtype=torch.bool))
 
 
+def batch_of(tokens: torch.Tensor, response: torch.Tensor) -> Batch:
+    return Batch(tokens, response, torch.full((len(tokens),), tokens.shape[1]))
+
+
 def test_supervised_slots_are_those_whose_own_token_is_in_the_response():
     want = case("case85_mask_alignment.expected.json")
     length, (first, last) = want["token_positions"], want["assistant_span"]
     tokens = torch.arange(length)[None] + 10
     response = (tokens - 10 >= first) & (tokens - 10 <= last)
-    blocks = cut(tokens, response, anchors_at(want["anchors"]), want["block_size"], MASK)
+    blocks = cut(batch_of(tokens, response), anchors_at(want["anchors"]), want["block_size"], MASK)
     assert blocks.supervised[0, :, 1:].int().tolist() == want["supervised"]
     assert not blocks.supervised[..., 0].any()
     assert int(blocks.supervised.sum()) == want["supervised_total"]
@@ -118,6 +123,6 @@ def test_short_and_odd_lengths_are_cut_without_a_fuss(length):
     tokens = torch.arange(length)[None]
     response = torch.ones(1, length, dtype=torch.bool)
     anchors = draw_anchors(response, 8, torch.Generator().manual_seed(0))
-    blocks = cut(tokens, response, anchors, 4, MASK)
+    blocks = cut(batch_of(tokens, response), anchors, 4, MASK)
     assert int(eligible(response).sum()) == length - 1
     assert blocks.supervised.any() == (length > 1)

@@ -68,9 +68,9 @@ def test_hidden_states_are_asked_for_once_for_all(tmp_path, place, trained, monk
     asked = []
     features = Target.features
 
-    def listening(self, tokens, *, final=False):
+    def listening(self, tokens, begins=None, *, final=False):
         asked.append((list(self.layer_ids), tuple(tokens.shape)))
-        return features(self, tokens, final=final)
+        return features(self, tokens, begins, final=final)
 
     monkeypatch.setattr(Target, "features", listening)
     assert run(settings(tmp_path / "both", place, trained["a"], trained["b"], run_id="x")) == 0

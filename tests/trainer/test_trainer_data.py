@@ -279,27 +279,39 @@ def test_nothing_but_rows_without_a_slot_is_refused(tmp_path, tiny):
         prepare(checked(tmp_path, data={"path": str(place)}), tiny, lambda: None, Ranks())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
-    st.lists(st.integers(2, 60), min_size=1, max_size=60), st.integers(60, 300), st.integers(1, 8), st.integers(0, 5)
+    st.sampled_from(["bucket", "pack", "fixed"]),
+    st.lists(st.integers(2, 60), min_size=1, max_size=60),
+    st.integers(60, 300),
+    st.integers(1, 8),
+    st.integers(0, 5),
 )
-def test_an_epoch_holds_every_sequence_once_within_the_budget(lengths, batch_tokens, num_buckets, epoch):
-    plan = Plan(lengths, batch_tokens, num_buckets, seed=3)
+def test_an_epoch_holds_every_sequence_once_within_the_budget(kind, lengths, batch_tokens, num_buckets, epoch):
+    config = {"batching": kind, "batch_tokens": batch_tokens, "num_buckets": num_buckets, "seed": 3}
+    plan = Plan(lengths, config)
     batches = plan.epoch(epoch)
-    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    assert sorted(i for batch in batches for row in batch for i in row) == list(range(len(lengths)))
     assert len(batches) == plan.per_epoch
-    assert all(len(batch) * max(lengths[i] for i in batch) <= batch_tokens for batch in batches)
-    assert batches == Plan(lengths, batch_tokens, num_buckets, seed=3).epoch(epoch)
+    assert kind == "pack" or all(len(row) == 1 for batch in batches for row in batch)
+    for batch in batches:
+        assert len(batch) * max(sum(lengths[i] for i in row) for row in batch) <= batch_tokens
+    assert batches == Plan(lengths, config).epoch(epoch)
+    if kind == "fixed":
+        assert {len(batch) for batch in batches[:-1]} <= {
+            batch_tokens // max(lengths),
+            len(lengths) % (batch_tokens // max(lengths)),
+        }
 
 
 def test_epochs_are_shuffled_anew():
-    plan = Plan([5] * 40, 20, 2, seed=0)
+    plan = Plan([5] * 40, {"batching": "bucket", "batch_tokens": 20, "num_buckets": 2, "seed": 0})
     assert plan.epoch(0) != plan.epoch(1)
 
 
 def test_a_sequence_longer_than_a_batch_is_refused():
     with pytest.raises(ConfigError, match="batch_tokens: 8 does not hold the longest sequence"):
-        Plan([9], 8, 1, seed=0)
+        Plan([9], {"batching": "bucket", "batch_tokens": 8, "num_buckets": 1, "seed": 0})
 
 
 def test_a_batch_is_padded_behind_and_knows_its_responses():

@@ -44,7 +44,7 @@ def test_all_holds_and_nothing_is_written(config, capsys):
 
 
 def test_a_tap_off_by_one_is_found(config, capsys, monkeypatch):
-    def features(self, tokens, *, final=False):
+    def features(self, tokens, begins=None, *, final=False):
         states = self.model(input_ids=tokens, output_hidden_states=True).hidden_states
         return Features(torch.cat([states[i] for i in self.layer_ids], dim=-1))
 
