@@ -12,7 +12,7 @@ from dflash_tui.errors import UsageError
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run, Window
-    from dflash_tui.store.base import IngestSummary
+    from dflash_tui.store.base import Finding, IngestSummary, PanelResult, ResolvedWindow
     from dflash_tui.watch import Session
 
 
@@ -67,22 +67,43 @@ def report(
     from_step: Annotated[int | None, typer.Option("--from", metavar="A", help="First step of the window.")] = None,
     to_step: Annotated[int | None, typer.Option("--to", metavar="B", help="Last step of the window.")] = None,
     as_json: AsJson = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="One self-contained page: panels, charts, findings.")
+    ] = None,
 ) -> None:
     """Print every panel of a run: its figures, or why there are none."""
     from dflash_tui.output import report as output
     from dflash_tui.store.access import reader
 
+    if as_json and html:
+        raise UsageError("--json and --html exclude each other: ask for one")
     window = _window(last, from_step, to_step)
     with reader(say, store_options()) as store:
         found, notice = store.find(run)
         laid = store.window(found.run_id, window)
-        panels = store.report(found.run_id, panel, window, buckets=120)
+        panels = store.report(found.run_id, panel, window, buckets=200 if html else 120)
+        findings = store.check(found.run_id) if html else []
     if notice:
         say(notice)
-    if as_json:
+    if html:
+        _write_page(html, found, laid, panels, findings)
+    elif as_json:
         output.dump_json(output.report_tree(found.run_id, laid, panels), sys.stdout)
     else:
         output.write_report(f"{found.name} ({found.state})", laid, panels, sys.stdout)
+
+
+def _write_page(
+    file: Path, run: "Run", laid: "ResolvedWindow", panels: "list[PanelResult]", findings: "list[Finding]"
+) -> None:
+    import time
+
+    from dflash_tui.output.html import report_page
+    from dflash_tui.output.sink import file_sink
+
+    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    with file_sink(file) as sink:
+        sink.write(report_page(run, laid, panels, findings, when))
 
 
 def _window(last: int | None, first: int | None, to: int | None) -> "Window":
