@@ -15,8 +15,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
-from dflash_tui.config import Addition
+from dflash_tui.config import LOCAL, Addition
 from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.hosts.ssh.address import parse_address
 from dflash_tui.hosts.ssh.names import ssh_names
 from dflash_tui.text import visible
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, tell
@@ -99,7 +100,10 @@ class AddHostScreen(ModalScreen[str | None]):
         vmid = self._text("vmid")
         if vmid and not vmid.isdecimal():
             raise UsageError(f"container {visible(vmid)!r} is no number: `pct list` on the node shows them")
-        keys: dict[str, str | int | bool] = {"kind": "proxmox" if vmid else "ssh", "address": self._text("address")}
+        address = self._text("address")
+        if not (vmid and address == LOCAL):
+            parse_address(address, "address")
+        keys: dict[str, str | int | bool] = {"kind": "proxmox" if vmid else "ssh", "address": address}
         if vmid:
             keys["vmid"] = int(vmid)
             if self.query_one("#sudo", Checkbox).value:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 30.0
 TICK_S = 0.5
+DOUBT_S = 5.0
 # Whom it refused has to do something first: knocking on would only have us banned there.
 _REFUSALS = frozenset({"auth-failed", "key-unknown", "key-changed"})
 
@@ -106,6 +107,12 @@ class HostBoard:
     def check_node(self, address: str) -> None:
         """Ask a node again, as soon as may be."""
         self.nodes[address].looked_at = None
+
+    def doubt(self, name: str) -> None:
+        """Somebody else could not reach it: look at it soon, if it answered when last looked at."""
+        standing = self.hosts.get(name)
+        if standing and standing.look and standing.look.state == "reachable" and standing.looked_at is not None:
+            standing.looked_at = min(standing.looked_at, self._clock() - LOOK_EVERY_S + DOUBT_S)
 
     def containers(self) -> "dict[str, list[Container]]":
         return {address: node.containers for address, node in self.nodes.items()}

@@ -111,6 +111,9 @@ class HostsScreen(MainScreen):
         now = self._clock()
         if line.spec is None:
             return HostRow(line, now, node=self._board.nodes.get(line.node or ""))
+        silence = self.seat.contact(line.spec.name)
+        if silence:
+            self._board.doubt(line.spec.name)
         runs = [run for run in self._runs if run.host == line.spec.name]
         heard = [run.no_contact_s for run in runs if run.no_contact_s is not None]
         return HostRow(
@@ -119,7 +122,7 @@ class HostsScreen(MainScreen):
             standing=self._board.hosts.get(line.spec.name),
             heard_s=min(heard) + now - self._seen_at if heard else None,
             num_live=sum(run.state != RunState.ABSENT and not RunState(run.state).is_over for run in runs),
-            silence=self.seat.contact(line.spec.name),
+            silence=silence,
         )
 
     def _show_detail(self) -> None:

@@ -1,4 +1,4 @@
-"""The Hosts screen over real SSH servers: a key that is asked for, a key that has changed, a host that goes silent."""
+"""The session over real SSH servers: a key that is asked for or has changed, a host that goes silent, and its run."""
 
 import shutil
 import subprocess
@@ -10,18 +10,26 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dflash_tui import config, paths
+from dflash_tui import config, control, paths
+from dflash_tui.control import ScriptRequest
 from dflash_tui.hosts import journal
 from dflash_tui.hosts.ssh import keys as private_keys
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.seat import SessionSeat
 
 from ..pvehost.fixtures import stanza
+from ..pvehost.proxy import FaultProxy
 from ..pvehost.pve import PveHost
-from ..pvehost.sshd import SshServer, missing_sshd
+from ..pvehost.sshd import SshServer, missing_sshd, write_known_hosts
 from .cockpit import screen_text, sees, sees_no, types, until
 
 PASSPHRASE = "ein Wort, 2"
+STEPS = """
+import itertools, time
+for step in itertools.count(1):
+    print({"step": step, "loss": 1.0 / step}, flush=True)
+    time.sleep(0.05)
+"""
 
 
 @pytest.fixture
@@ -154,3 +162,38 @@ async def test_containers_hang_under_their_node_and_each_says_how_it_stands(pve_
             await shows(pilot, "▲ container", "container 200 (train200) is running, and locked (backup)")
         finally:
             pve_box.set_lock(200, None)
+
+
+async def test_a_cut_link_is_told_on_its_runs_which_stay_as_they_were(
+    box: SshServer, ssh_config: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dflash_tui.ui.states.SILENT_S", 2.0)
+    script, known = tmp_path / "steps.py", tmp_path / "known"
+    script.write_text(STEPS)
+    async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
+        write_known_hosts(known, proxy.port, box.keys / "host.pub")
+        ssh_config.write_text(stanza("gpu", box, box.user, Port=str(proxy.port), UserKnownHostsFile=f'"{known}"'))
+        async with hosts_screen(home, ssh_host("gpu", tmp_path)) as pilot:
+            session = pilot.app.seat._session  # type: ignore[attr-defined]
+            record = await control.launch_script(session, ScriptRequest(script, "gpu", name="mine"))
+            try:
+                await pilot.press("1")
+                await shows(pilot, "● running", "mine")
+                await pilot.press("enter")
+                await shows(pilot, "● running", "step ")
+                proxy.is_refusing = True
+                proxy.reset()
+                await shows(pilot, "next try in", "  no contact for ")
+                assert "● running" in screen_text(pilot.app).splitlines()[0]
+                await pilot.press("escape")
+                await shows(pilot, "1 running · 1 without contact", "no contact for")
+                await pilot.press("3")
+                await until(pilot, lambda: line_of(pilot, "▸ gpu").count("1?") == 1, "one run, by what is known", 30)
+                proxy.is_refusing = False
+                await pilot.press("c")
+                await shows(pilot, "✓ reach", "● reachable")
+                await pilot.press("1")
+                await sees_no(pilot, "without contact")
+            finally:
+                proxy.is_refusing = False
+                await control.stop(session, record.run_id, kill=True)

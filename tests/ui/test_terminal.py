@@ -1,4 +1,4 @@
-"""An evening in a real terminal: from the Hosts screen one key launches in a container; it moves, stops, resumes."""
+"""The session in a real terminal: one key launches in a container, its run moves, stops, resumes; a shell between."""
 
 import re
 import sys
@@ -86,3 +86,26 @@ def test_one_key_launches_in_a_container_and_two_more_stop_and_resume_it(contain
         screen.press("q")
         screen.until(lambda seen: "■ stopped" not in seen, "the session has left the screen")
     assert container.processes_in(200) == []
+
+
+def test_a_shell_has_the_terminal_for_a_while(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    monkeypatch.setenv("PS1", "shell> ")
+    (home / "config").mkdir(parents=True)
+    (home / "config/config.toml").write_text('[hosts.gpu]\nkind = "ssh"\naddress = "me@127.0.0.1:1"\n')
+    with terminal(tmp_path / "transcript.txt") as screen:
+        screen.shows("No runs yet.")
+        screen.press("3")
+        screen.shows("Hosts 2", "✗ unreachable")
+        screen.press("s", why="a shell on this machine")
+        screen.shows("shell>")
+        screen.press("C-c", why="meant for the shell")
+        screen.shows("^C")
+        screen.press("echo left=$((40+2))", "Enter")
+        assert "Hosts" not in screen.shows("left=42")
+        screen.press("exit", "Enter")
+        screen.shows("Hosts 2", "▸ local")
+        screen.press("j", "s", why="a shell on a machine that refuses us")
+        screen.shows("ssh ended with exit code 255. Enter goes back")
+        screen.press("Enter")
+        screen.shows("Hosts 2", "▸ gpu", "no shell on gpu")

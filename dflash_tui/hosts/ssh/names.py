@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MAX_DEPTH = 16
-_WILD = frozenset("*?!")
+# Patterns; and a blank, which no address may have.
+_UNFIT = frozenset("*?! ")
 _WORD = re.compile(r'"([^"]*)"|([^\s"]+)')
 
 
@@ -23,7 +24,7 @@ def _names_in(file: Path, folder: Path, depth: int) -> Iterator[str]:
     for line in lines:
         key, *words = _words(line)
         if key == "host":
-            yield from (word for word in words if not _WILD & set(word))
+            yield from (word for word in words if not _UNFIT & set(word))
         elif key == "include" and depth < _MAX_DEPTH:
             for word in words:
                 pattern = Path(word).expanduser()
