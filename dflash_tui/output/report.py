@@ -82,4 +82,5 @@ def status_tree(detail: "RunDetail", checkpoints: list["Row"]) -> dict[str, Any]
         "pid": detail.pid,
         "paths": paths,
         "checkpoint": checkpoint,
+        "note": detail.note,
     }

@@ -112,13 +112,14 @@ class AttemptRow(msgspec.Struct, frozen=True):
 
 
 class RunDetail(msgspec.Struct, frozen=True):
-    """All that `status`, `stop` and `resume` need of one run."""
+    """All that `status`, `stop` and `resume` need of one run; `note`: what was said of its state, why it failed say."""
 
     run: Run
     record: RunRecord
     pid: int | None
     state_since: float | None
     attempts: list[AttemptRow]
+    note: str | None = None
 
 
 class Store(Protocol):

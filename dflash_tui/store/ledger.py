@@ -128,4 +128,7 @@ def detail_of(db: duckdb.DuckDBPyConnection, run_id: str) -> RunDetail:
         " from attempts where run = $1 order by attempt",
         [run_id, NEVER_CUT],
     ).fetchall()
-    return RunDetail(run, record, pid, state_since, [AttemptRow(*row) for row in attempts])
+    note = db.execute(
+        "select text from events where run = $1 and kind = 'state' order by rowid desc limit 1", [run_id]
+    ).fetchone()
+    return RunDetail(run, record, pid, state_since, [AttemptRow(*row) for row in attempts], note[0] if note else None)

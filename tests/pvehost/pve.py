@@ -163,8 +163,12 @@ class PveHost:
     def reboot(self) -> None:
         """Another boot id, and no container is up."""
         self.stop()
-        (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
+        self.change_boot_id()
         self.start()
+
+    def change_boot_id(self) -> None:
+        """Of a host that is off."""
+        (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
 
     def pct(self, *words: str, timeout_s: float = 30) -> subprocess.CompletedProcess[bytes]:
         """What the host's own root says to pct; an error if it fails."""

@@ -91,9 +91,15 @@ def state_now(attempt: Attempt, state: Dict[str, Any]) -> Dict[str, Any]:
         ended, reason = verdict({"code": code, "log_reason": reason})
         return {**found, "state": ended, "reason": reason, "code": code}
     if here["boot_id"] != state["where"]["boot_id"]:
-        return {**found, "state": "lost", "reason": "host-rebooted"}
+        return {
+            **found,
+            "state": "lost",
+            "reason": "host-rebooted",
+            "note": "its machine was started anew while it ran",
+        }
     if here != state["where"]:
-        return {**found, "state": "lost", "reason": "container-restarted"}
+        note = "its container was started anew while it ran"
+        return {**found, "state": "lost", "reason": "container-restarted", "note": note}
     if leader:
         return {**found, "state": "lost", "note": "its process is gone, and nobody here can know how it ended"}
     if quiet_s is not None and quiet_s < QUIET_S:

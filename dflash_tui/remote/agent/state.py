@@ -13,6 +13,11 @@ from .verdict import logged_end, verdict
 
 OVER = ("finished", "stopped", "interrupted", "failed", "lost")
 ALIVE = ("starting", "running", "stopping", "orphaned")
+_LOST = {
+    "host-rebooted": "its machine was started anew while it ran: resume it",
+    "container-restarted": "its container was started anew while it ran: resume it",
+    "killed": "it was killed together with its supervisor, nobody here knows by whom: look at memory, then resume it",
+}
 
 
 def status(run: Run) -> Dict[str, Any]:
@@ -122,7 +127,7 @@ def _without_supervisor(attempt: Attempt, state: Dict[str, Any]) -> Dict[str, An
         why = "host-rebooted"
     else:
         why = "container-restarted"
-    return {"state": "lost", "reason": why, "pid": None}
+    return {"state": "lost", "reason": why, "pid": None, "note": _LOST[why]}
 
 
 def living(attempt: Attempt, state: Dict[str, Any]) -> List[proc.Process]:
