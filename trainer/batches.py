@@ -65,10 +65,13 @@ class Plan:
         kind = config["batching"]
         # Rows that may stand together, and how many of them do.
         self._groups: list[tuple[Rows, int]]
+        # The longest sequence of each bucket: a batch's tells which it came from.
+        self.edges: list[int] = []
         if kind == "bucket":
             # By the bucket's longest, so that the number of batches does not hang on how they are shuffled.
             buckets = _buckets(order, config["num_buckets"])
             self._groups = [([[i] for i in bucket], budget // lengths[bucket[-1]]) for bucket in buckets]
+            self.edges = sorted({lengths[bucket[-1]] for bucket in buckets})
         else:
             rows = packed(lengths, longest) if kind == "pack" else [[i] for i in order]
             self._groups = [(rows, budget // longest)]

@@ -6,7 +6,8 @@ averaged. Owns no schedule, no log and no order of the data.
 
 import math
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -37,6 +38,8 @@ class Step:
     seconds: dict[str, float] = field(default_factory=dict)
     # This process's batches that did not fit into memory, in words; all processes' are counted in `made_of`.
     spilled: list[str] = field(default_factory=list)
+    # Weighted sum of losses and sum of weights of the batches of each bucket, by its longest length.
+    by_length: dict[int, list[float]] = field(default_factory=dict)
 
     @property
     def num_spilled(self) -> int:
@@ -55,8 +58,12 @@ class Step:
 class Engine:
     """The drafter's gradients and their steps."""
 
-    def __init__(self, objective: Objective, optimizer: Optimizer, ranks: Ranks, config: Config) -> None:
+    def __init__(
+        self, objective: Objective, optimizer: Optimizer, ranks: Ranks, config: Config, edges: Sequence[int] = ()
+    ) -> None:
+        """`edges` are the lengths that losses are told apart by, in rising order: each is the longest of a bucket."""
         self._objective, self._optimizer, self._ranks, self._config = objective, optimizer, ranks, config
+        self._edges = edges
         limit = config["max_grad_norm"]
         self.limit = math.inf if limit in (None, "none") else float(limit)
         self._device = objective.target.device
@@ -68,6 +75,7 @@ class Engine:
         began = self._now()
         counts = Tally.empty(self._objective.block_size, self._device)
         sums = torch.zeros(len(PARTS), dtype=torch.float64, device=self._device)
+        by_length = torch.zeros(len(self._edges), 2, dtype=torch.float64, device=self._device)
         seconds: dict[str, float] = {}
         spilled: list[str] = []
         self._optimizer.zero_grad()
@@ -83,10 +91,14 @@ class Engine:
             else:
                 sums += torch.tensor(parts(batch), dtype=torch.float64, device=self._device)
                 counts += counted
-        together = self._ranks.add(torch.cat((counts.sums, sums)))
-        made_of = [int(part) for part in together[len(counts.sums) :].tolist()]
-        summed, made = Tally(together[: len(counts.sums)]), dict(zip(PARTS, made_of, strict=True))
-        step = Step(summed, made, seconds=seconds, spilled=spilled)
+                if self._edges:
+                    by_length[bisect_left(self._edges, batch.tokens.shape[1])] += counted.sums[:2]
+        sizes = [len(counts.sums), len(PARTS), by_length.numel()]
+        added = self._ranks.add(torch.cat((counts.sums, sums, by_length.flatten())))
+        together, made, apart = torch.split(added, sizes)
+        made_of = dict(zip(PARTS, map(int, made.tolist()), strict=True))
+        lengths = dict(zip(self._edges, apart.view(-1, 2).tolist(), strict=True))
+        step = Step(Tally(together), made_of, seconds=seconds, spilled=spilled, by_length=lengths)
         with self._timed("opt_s", seconds):
             self._apply(step, lr)
         seconds["step_time_s"] = self._now() - began

@@ -21,6 +21,7 @@ class Feed:
         self._samples, self._ranks, self._device = samples, ranks, device
         lengths = [len(sample) for sample in samples]
         self._plan = Plan(lengths, config)
+        self.edges = self._plan.edges
         self.per_step: int = ranks.count if config["micro_batches"] == "auto" else config["micro_batches"]
         passes = -(-config["epochs"] * self._plan.per_epoch // self.per_step)
         self.total_steps: int = config["total_steps"] or passes

@@ -120,6 +120,25 @@ class Window:
         }
 
 
+class ByLength:
+    """Losses of short and of long sequences since they were last told: a step may be of one length alone."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, list[float]] = {}
+
+    def add(self, step: Step) -> None:
+        for length, sums in step.by_length.items():
+            # What is not finite would spoil the others' until it is told.
+            if all(map(math.isfinite, sums)):
+                self._sums[length] = [a + b for a, b in zip(self._sums.get(length, [0.0, 0.0]), sums, strict=True)]
+
+    def take(self) -> dict[str, Any]:
+        """The field of the log, and begins anew: the loss of each bucket, by the length of its longest sequence."""
+        told = {str(length): rounded(loss / weight) for length, (loss, weight) in self._sums.items() if weight}
+        self._sums = {}
+        return {"bucket_loss": told} if told else {}
+
+
 def _share(part: float, whole: float) -> float | None:
     """None where every batch was skipped."""
     return rounded(part / whole) if whole else None

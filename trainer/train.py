@@ -24,7 +24,7 @@ from trainer.loss import make_scoring
 from trainer.model import Drafter
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
-from trainer.records import Window, rounded, start_record
+from trainer.records import ByLength, Window, rounded, start_record
 from trainer.step import Objective
 from trainer.stop import Stop
 from trainer.target import Target
@@ -89,12 +89,13 @@ class Run:
         from_final = config["teacher"] == "final_hidden"
         self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final)
         self._optimizer = Optimizer(self._drafter, config)
-        self._engine = Engine(self._objective, self._optimizer, ranks, config)
+        self._engine = Engine(self._objective, self._optimizer, ranks, config, self._feed.edges)
         self._faults = Faults(config["max_nonfinite_steps"])
         self.step = self._tokens_total = 0
         self._best: tuple[int, float] = (0, -math.inf)
         self._said = -math.inf
         self._window = Window(config["block_size"], self._target.device)
+        self._by_length = ByLength()
 
     def is_due(self, every: int) -> bool:
         """Every so many steps; never if that is 0."""
@@ -133,6 +134,7 @@ class Run:
         self.step += 1
         self._tokens_total += step.made_of["tokens"]
         self._window.add(step)
+        self._by_length.add(step)
         if self.is_due(self._config["log_every"]) or not step.stepped or self.step == self.total_steps:
             self._record()
         spilled = [text for texts in self._ranks.gather(step.spilled) for text in texts] if step.num_spilled else []
@@ -202,6 +204,7 @@ class Run:
             **rates,
             noise_std=rounded(schedule.noise_std(self._config, self.step - 1, self.total_steps)),
             **self._window.fields(self._engine.limit, sparse=sparse),
+            **(self._by_length.take() if sparse else {}),
             tokens_total=self._tokens_total,
         )
         self._say(self._window.loss())

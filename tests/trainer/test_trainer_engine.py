@@ -15,7 +15,7 @@ from trainer.metrics import Tally
 from trainer.model import Drafter
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
-from trainer.records import Window
+from trainer.records import ByLength, Window
 from trainer.run import run
 from trainer.step import Objective
 from trainer.zlab import draft_shape
@@ -123,6 +123,40 @@ def test_a_window_is_its_steps_summed_and_then_divided(tmp_path, tiny, engine):
     assert (fields["tokens"], fields["avg_batch_size"]) == (53, 2.0)
     assert fields["padding_eff"] == pytest.approx(53 / (25 + 3 * 14), rel=1e-4)
     assert fields["grad_norm"] == pytest.approx(sum(s.grad_norm for s in steps) / 2, rel=1e-4)
+
+
+def test_losses_are_told_by_the_length_of_their_sequences(tmp_path, tiny, monkeypatch):
+    """Short and long ones, each as its own step would have it; a batch belongs where its longest sequence does."""
+    monkeypatch.setattr("trainer.engine.draw_anchors", lambda response, *_: every_anchor(response, 2))
+
+    def stepped(*groups):
+        engine, _ = make_engine(tmp_path, tiny)
+        engine._edges = [9, 14, 25]
+        return engine.step(batches(*groups), 0.0, 0.0)
+
+    long, short, middle, shortest = SAMPLES
+    together, by_length = stepped([long], [short, shortest], [middle]), ByLength()
+    by_length.add(together)
+    by_length.add(stepped([long], [shortest]))
+    parts = {"25": [[long], [long]], "9": [[short, shortest], [shortest]], "14": [[middle]]}
+    want = {}
+    for edge, groups in parts.items():
+        counts = [stepped(group).counts for group in groups]
+        want[edge] = pytest.approx(sum(c.loss for c in counts) / sum(c.weight for c in counts), rel=1e-4)
+    assert by_length.take() == {"bucket_loss": want}
+    assert by_length.take() == {}
+
+
+def test_a_run_tells_the_losses_of_its_buckets(tmp_path):
+    place = write_rows(tmp_path / "rows.jsonl", [{"prompt": "p" * 9, "response": "r" * n} for n in range(9, 40)])
+    changes = {"batch_tokens": 64, "num_buckets": 3, "log_arrays_every": 30, "total_steps": 30}
+    assert run(checked(tmp_path / "run", data={"path": str(place)}, **changes)) == 0
+    *others, last = events(tmp_path / "run", "train")
+    assert not any("bucket_loss" in r for r in others)
+    assert set(last["bucket_loss"]) == {"27", "37", "48"}
+    assert min(last["bucket_loss"].values()) < sum(r["loss"] for r in [*others, last]) / 30 < 9
+    assert run(checked(tmp_path / "packed", data={"path": str(place)}, batching="pack", **changes)) == 0
+    assert "bucket_loss" not in events(tmp_path / "packed", "train")[-1]
 
 
 def test_a_run_logs_every_so_many_steps_and_what_is_left_at_its_end(tmp_path):

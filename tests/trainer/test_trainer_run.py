@@ -25,7 +25,7 @@ STEP_KEYS = {
     "grad_clipped", "noise_std", "avg_batch_size", "avg_seq_len", "padding_eff", "supervised_share", "tokens",
     "draft_tokens", "tokens_total", "tok_per_sec", "step_time_s", "target_fwd_s",
 }  # fmt: skip
-SPARSE_KEYS = {"n_blocks", "loss_ce", "draft_top1_prob", "position_acc", "rss_gb"}
+SPARSE_KEYS = {"bucket_loss", "n_blocks", "loss_ce", "draft_top1_prob", "position_acc", "rss_gb"}
 SPARSE_KEYS |= {"data_wait_s", "fwd_s", "bwd_s", "opt_s"}
 START_KEYS = {"run_id", "schema", "config", "config_hash", "versions", "target", "data_hash", "loss_norm"}
 
