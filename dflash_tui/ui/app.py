@@ -167,7 +167,7 @@ class DflashApp(App[None], inherit_bindings=False):
     async def _launch_again(self, request: "LaunchRequest") -> None:
         words = " ".join([request.recipe, *request.settings])
         tell(self, f"launching {words} on {request.host} again ...")
-        record = await self.seat.launch(request)
+        record = await self.seat.launch(request, lambda words: tell(self, words, "warning"))
         tell(self, f"{record.name} runs on {record.host}")
         self.open_run(record.run_id)
 

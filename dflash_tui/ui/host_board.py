@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dflash_tui.config import HostSpec
+from dflash_tui.config import LOCAL, HostSpec
 from dflash_tui.errors import DflashError
 from dflash_tui.ui.seat import Seat
 
@@ -64,6 +64,8 @@ class HostBoard:
         self._changed = changed
         self._clock = clock
         self._wanted = asyncio.Event()
+        self._found_nodes: dict[str, None] = {}
+        """Hosts that a check found to be Proxmox nodes, though no container of them is a host."""
 
     def want(self, is_wanted: bool) -> None:
         """Whether anybody looks at the board: if not, no host is asked."""
@@ -90,13 +92,16 @@ class HostBoard:
 
     async def check(self, name: str) -> None:
         """A thorough look at one host, which may ask its person; then a look for its figures."""
-        standing = self.hosts[name]
-        if standing.check_began_at is not None:
+        self._follow_config()
+        standing = self.hosts.get(name)
+        if standing is None or standing.check_began_at is not None:
             return
         standing.check_began_at, standing.trouble, standing.findings = self._clock(), "", []
         self._changed()
         try:
             standing.findings = await self._seat.check(standing.spec)
+            if any(one.what == "pct" for one in standing.findings):
+                self._found_nodes[standing.spec.address or LOCAL] = None
         except DflashError as e:
             standing.trouble = str(e)
         finally:
@@ -106,7 +111,8 @@ class HostBoard:
 
     def check_node(self, address: str) -> None:
         """Ask a node again, as soon as may be."""
-        self.nodes[address].looked_at = None
+        if node := self.nodes.get(address):
+            node.looked_at = None
 
     def doubt(self, name: str) -> None:
         """Somebody else could not reach it: look at it soon, if it answered when last looked at."""
@@ -126,6 +132,7 @@ class HostBoard:
         known = {name: standing for name, standing in self.hosts.items() if standing.spec == specs.get(name)}
         self.hosts = {name: known.get(name) or Standing(spec) for name, spec in specs.items()}
         addresses = dict.fromkeys(spec.address or "" for spec in specs.values() if spec.kind == "proxmox")
+        addresses |= self._found_nodes
         self.nodes = {address: self.nodes.get(address) or NodeStanding() for address in addresses}
 
     async def _look(self, standing: Standing) -> None:
@@ -141,10 +148,11 @@ class HostBoard:
         self._changed()
 
     async def _ask_node(self, address: str, node: NodeStanding) -> None:
-        spec = next((one for one in self._seat.config.hosts.values() if one.address == address and one.vmid), None)
+        known = (one for one in self._seat.config.hosts.values() if one.address == address and one.vmid)
+        # Which of them is asked for does not matter: its node tells of all.
+        spec = next(known, HostSpec(kind="proxmox", name=address, address=address, vmid=100))
         try:
-            if spec is not None:
-                node.containers, node.trouble = await self._seat.containers(spec), ""
+            node.containers, node.trouble = await self._seat.containers(spec), ""
         except DflashError as e:
             node.trouble = str(e)
         finally:

@@ -154,7 +154,8 @@ class LaunchScreen(ModalScreen[None]):
         # `L` may be pressed from another folder.
         recipe = str(Path(self._recipe).expanduser().absolute()) if self._is_file else self._recipe
         try:
-            record = await self._seat.launch(LaunchRequest(recipe, host, name, self._settings))
+            request = LaunchRequest(recipe, host, name, self._settings)
+            record = await self._seat.launch(request, lambda words: tell(self, words, "warning"))
         except DflashError as e:
             if not self.is_running:
                 raise

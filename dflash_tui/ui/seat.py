@@ -57,8 +57,8 @@ class Seat(Protocol):
 
     def last_launch(self) -> "LaunchRequest | None": ...
 
-    async def launch(self, request: "LaunchRequest") -> RunRecord:
-        """Returns once the run is running."""
+    async def launch(self, request: "LaunchRequest", warn: Callable[[str], None]) -> RunRecord:
+        """Returns once the run is running. `warn` is told of what may go wrong all the same."""
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         """Returns once the run has ended and that is recorded."""
@@ -138,11 +138,11 @@ class SessionSeat:
 
         return control.last_launch()
 
-    async def launch(self, request: "LaunchRequest") -> RunRecord:
+    async def launch(self, request: "LaunchRequest", warn: Callable[[str], None]) -> RunRecord:
         from dflash_tui import control
 
         self._reconsider()
-        return await control.launch(self._session, request)
+        return await control.launch(self._session, request, warn)
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         from dflash_tui import control

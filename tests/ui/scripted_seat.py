@@ -157,6 +157,7 @@ class ScriptedSeat:
         self.findings: list[Finding] = []
         self.told_containers: list[Container] = []
         self.ran: list[Command] = []
+        self.warnings: list[str] = []
         self.silent_hosts: dict[str, str] = {}
         self.last: Any = None
         self.trouble: DflashError | None = None
@@ -186,7 +187,9 @@ class ScriptedSeat:
     def last_launch(self) -> Any:
         return self.last
 
-    async def launch(self, request: Any) -> RunRecord:
+    async def launch(self, request: Any, warn: Callable[[str], None]) -> RunRecord:
+        for words in self.warnings:
+            warn(words)
         self.said.append(("launch", request))
         await self.gate.wait()
         self._fail()

@@ -105,9 +105,10 @@ async def test_a_slow_host_delays_no_other_and_nobody_is_asked_behind_another_sc
 async def test_one_key_launches_the_last_recipe_here() -> None:
     async with hosts_screen() as (pilot, seat):
         seat.last = LaunchRequest("paper", "gpu2", "again", ("lr=0.001",))
+        seat.warnings = ["GPU 0 of ct200: 40.0 GiB of 80.0 GiB used by pid 4121"]
         await go_to(pilot, "ct200")
         await pilot.press("L")
-        await sees(pilot, "again", "step 1/600")
+        await sees(pilot, "again", "step 1/600", "GPU 0 of ct200: 40.0 GiB")
         assert ("launch", LaunchRequest("paper", "ct200", "again", ("lr=0.001",))) in seat.said
 
 
@@ -211,6 +212,17 @@ async def test_the_command_log_is_empty_or_shows_what_ran_and_copies_it() -> Non
         await pilot.press("j", "j", "j", "y")
         await sees(pilot, "copied the command")
         await types(pilot, "~")
+
+
+async def test_a_check_that_finds_a_node_lists_its_containers() -> None:
+    async with hosts_screen(spec("pve"), HostSpec(kind="local", name="local")) as (pilot, seat):
+        seat.findings = [Finding("pct", "info", "this is a Proxmox node")]
+        await go_to(pilot, "pve")
+        await pilot.press("c")
+        await sees(pilot, "├ 200 train200", "├ 201 train201")
+        await go_to(pilot, "201 train")
+        await pilot.press("a")
+        await sees(pilot, "Add a host", "train201")
 
 
 async def test_what_is_known_of_a_host_can_be_copied() -> None:

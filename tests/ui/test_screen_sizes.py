@@ -5,6 +5,7 @@ from textual import events
 from textual.geometry import Size
 
 from .cockpit import cockpit, screen_text, sees, sees_no
+from .scripted_hosts import FINDINGS
 from .scripted_seat import make_run
 
 RUNS = [make_run("v5-hard"), make_run("宽" * 30, state="failed", reason="oom-host-likely", no_contact_s=7000.0)]
@@ -16,6 +17,8 @@ async def test_a_storm_of_resizes_ends_in_a_whole_screen() -> None:
         "question_mark": "Help",
         "X": "Stop v5-hard",
         "n": "New run",
+        "3": "Hosts 2",
+        "tilde": "Nothing was run",
         "enter": "p50 0.913",
         "z": "loss",
         "e": "loss.sql",
@@ -56,6 +59,15 @@ async def test_every_theme_draws_line_and_band_apart() -> None:
             text = screen_text(pilot.app)
             assert "p50 0.913" in text
             assert ("░" in text) == theme.startswith("ansi"), theme
+
+
+async def test_every_theme_draws_the_hosts() -> None:
+    async with cockpit(RUNS) as (pilot, seat):
+        seat.findings = FINDINGS
+        await pilot.press("3", "j", "c")
+        for theme in ("dflash-light", "dflash-colour-blind", "ansi-dark", "ansi-light"):
+            pilot.app.theme = theme
+            await sees(pilot, "● reachable", "✗ python", "▲ clock")
 
 
 async def test_without_colour_the_band_is_shade_and_the_cursor_is_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
