@@ -1,12 +1,12 @@
 -- Accuracy is high, acceptance of real decoding is low: tau of the newest evaluation is below `share` of what the
--- teacher-forced figures beside it promise. That is walk_accept_len, else accept_len, else what `accuracy` would give if
--- all slots were alike. Promises below `least` tell nothing.
+-- teacher-forced figures beside it promise. That is walk_accept_len, else accept_len, else what `accuracy` would give
+-- if all slots were alike. Promises below `least` tell nothing.
 --
 -- title: high accuracy, low acceptance
 -- order: 50
 -- requires: evals.tau_linear_macro
 -- thresholds: share = 0.75, least = 1.5, block = 16
--- next: run `python -m trainer.selfcheck`: a layer, a label or a mask off by one looks like this; compare the position ids
+-- next: run `python -m trainer.selfcheck`: a layer, a label or a mask off by one looks like this
 with newest as (
   select step, tau_linear_macro as tau, walk_accept_len as walk, accept_len as teacher, accuracy
   from evals where run = $run and isfinite(tau_linear_macro) order by generation desc, line_no desc limit 1

@@ -14,8 +14,8 @@ with recent as (
   order by generation desc, line_no desc limit $rows::bigint
 ),
 long_form as (
-  select step, bucket, v.* from recent, (values ('accuracy', accuracy), ('ddtree_streak8', ddtree_streak8)) v(metric, y)
-  where isfinite(y)
+  select step, bucket, v.*
+  from recent, (values ('accuracy', accuracy), ('ddtree_streak8', ddtree_streak8)) v(metric, y) where isfinite(y)
 ),
 buckets as (
   select metric, bucket, avg(y) as mean, var_samp(y) / count(*) as variance, count(*) as n, min(step) as first_step,
@@ -32,7 +32,8 @@ select 'warning' as severity,
   format('{} is {:.3g} on {} sequences and {:.3g} on {} ones ({:,} and {:,} of the last rows): {:.2g} times as much',
     metric, high.mean, high.bucket, low.mean, low.bucket, high.n, low.n, high.mean / low.mean) as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
-  {'metric': metric, 'high': high.mean, 'high_bucket': high.bucket, 'low': low.mean, 'low_bucket': low.bucket} as "values"
+  {'metric': metric, 'high': high.mean, 'high_bucket': high.bucket, 'low': low.mean, 'low_bucket': low.bucket}
+    as "values"
 from ends
 where low.mean > 0 and high.mean > $ratio * low.mean
   and high.mean - low.mean > $errors * sqrt(high.variance + low.variance)

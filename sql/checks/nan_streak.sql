@@ -1,15 +1,20 @@
--- NaN streak: `streak` rows or more in a row whose loss or grad_norm is not finite. Critical while it lasts. Fewer are only
--- told.
+-- NaN streak: `streak` rows or more in a row whose loss or grad_norm is not finite. Critical while it lasts. Fewer are
+-- only told.
 --
 -- title: NaN streak
 -- order: 10
 -- requires: loss | grad_norm
 -- thresholds: streak = 3
--- next: go back to the checkpoint before it; look at the batch at its first step, the learning rate, and the number format
-with seen as (
+-- next: go back to the checkpoint before it; look at the batch of its first step, the learning rate, the number format
+with logged as not materialized (
   select step, not coalesce(isfinite(loss), true) or not coalesce(isfinite(grad_norm), true) as is_bad,
-    row_number() over (order by generation, line_no) as nth
+    generation, line_no
   from core where run = $run and (loss is not null or grad_norm is not null)
+),
+-- Most runs have none, and rows need no number then.
+seen as (
+  select *, row_number() over (order by generation, line_no) as nth
+  from logged where exists (select 1 from logged where is_bad)
 ),
 bad as (select step, nth, nth - row_number() over (order by nth) as island from seen where is_bad),
 islands as (
@@ -21,15 +26,16 @@ worst as (
   from islands i
 ),
 told as (
-  select *, if(newest.until = n and newest.size >= $streak, newest, i) as s, newest.until = n and newest.size >= $streak as lasts
+  select *, if(newest.until = n and newest.size >= $streak, newest, i) as s,
+    newest.until = n and newest.size >= $streak as lasts
   from worst where n_bad > 0
 )
 select case when lasts then 'critical' when s.size >= $streak then 'warning' else 'info' end as severity,
   case when s.size >= $streak then format('loss or grad_norm is not finite in {:,} rows in a row, steps {}..{}', s.size,
       coalesce(format('{:,}', s.first_step), '?'), coalesce(format('{:,}', s.last_step), '?'))
       || if(lasts, ', up to now', '') || format('; in {:,} of {:,} rows in all', n_bad, n)
-    else format('loss or grad_norm is not finite in {:,} of {:,} rows, at most {:,} in a row, last at step {}', n_bad, n, s.size,
-      coalesce(format('{:,}', newest.last_step), '?')) end as sentence,
+    else format('loss or grad_norm is not finite in {:,} of {:,} rows, at most {:,} in a row, last at step {}',
+      n_bad, n, s.size, coalesce(format('{:,}', newest.last_step), '?')) end as sentence,
   list_filter([s.first_step, s.last_step], lambda step: step is not null) as steps,
   {'longest': s.size, 'n': n_bad, 'rows': n} as "values"
 from told;

@@ -1,20 +1,21 @@
--- The noise leaves the schedule that the `start` event before it declares (noise.kind, std and schedule: const, follow_lr,
--- cosine): by more than `off` of its std, at more than `share` of the rows. `follow_lr` is held against the logged
--- learning rate, so that a rate off its own schedule is told once. With kind none any noise is off.
+-- The noise leaves the schedule that the `start` event before it declares (noise.kind, std and schedule: const,
+-- follow_lr, cosine): by more than `off` of its std, at more than `share` of the rows. `follow_lr` is held against the
+-- logged learning rate, so that a rate off its own schedule is told once. With kind none any noise is off.
 --
 -- title: noise off its schedule
 -- order: 80
 -- requires: noise_std
 -- thresholds: off = 0.02, share = 0.01
 -- next: look at the panel noise beside lr, and at what the trainer adds the noise to (`noise.on`)
-with declared as (
-  select generation * 1_000_000_000_000 + line_no as place, (c->>'lr')::double as peak,
-    coalesce(c->'noise'->>'kind', 'none') as kind, coalesce((c->'noise'->>'std')::double, 0) as std,
+with declared as materialized (
+  select place, lead(place, 1, 9_000_000_000_000_000_000) over (order by place) as until,
+    try_cast(c->>'lr' as double) as peak,
+    coalesce(c->'noise'->>'kind', 'none') as kind, coalesce(try_cast(c->'noise'->>'std' as double), 0) as std,
     coalesce(c->'noise'->>'schedule', 'const') as shape,
-    coalesce((c->>'total_steps')::double, (select any_value(total_steps) from runs where run = $run)) as total
+    coalesce(try_cast(c->>'total_steps' as double), (select any_value(total_steps) from runs where run = $run)) as total
   from (
-    select generation, line_no, extra->'config' as c from records
-    where run = $run and event = 'start' and (extra->'config'->'noise') is not null)
+    select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from records
+    where run = $run and event = 'start' and (extra->'config'->'noise'->>'kind') is not null)
 ),
 seen as not materialized (
   select step, noise_std, if(isfinite(lr), lr, null) as lr, generation * 1_000_000_000_000 + line_no as place
@@ -27,17 +28,20 @@ compared as (
       when shape = 'follow_lr' then std * lr / peak
       when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * least(1, step / total))) end as wanted,
     abs(noise_std - wanted) / if(kind = 'none' or std = 0, 1e-9, std) as gap
-  from seen asof join declared d on seen.place >= d.place
+  from seen join declared d on seen.place >= d.place and seen.place < d.until
 ),
 worst as (
   select count(gap) as n, count(*) filter (gap > $off) as n_off, min(step) filter (gap > $off) as first_step,
-    arg_max({'step': step, 'noise': noise_std, 'wanted': wanted}, gap) as w,
-    arg_max(if(kind = 'none', 'none', format('{}, {} up to {:.3g}', kind, shape, std)), place) as declared
+    arg_max({'step': step, 'noise': noise_std, 'wanted': wanted}, gap) filter (gap > $off) as w,
+    arg_max({'kind': kind, 'shape': shape, 'std': std}, place) filter (gap > $off) as d
   from compared
 )
 select 'warning' as severity,
-  format('noise_std leaves its declared schedule ({}) at step {:,}; furthest at step {:,}: {:.3g} where {:.3g} was declared;'
-    || ' {:,} of {:,} rows are off', declared, first_step, w.step, w.noise, w.wanted, n_off, n) as sentence,
+  format('noise_std leaves its declared schedule ({}) at step {:,}; furthest at step {:,}: {:.3g} where {:.3g} was'
+    || ' declared; {:,} of {:,} rows are off',
+    if(d.kind = 'none', 'none', format('{}, {} up to {:.3g}', d.kind, d.shape, d.std)), first_step, w.step, w.noise,
+    w.wanted, n_off, n) as sentence,
   list_distinct([first_step, w.step]) as steps,
-  {'first_step': first_step, 'step': w.step, 'noise_std': w.noise, 'declared': w.wanted, 'n_off': n_off, 'n': n} as "values"
+  {'first_step': first_step, 'step': w.step, 'noise_std': w.noise, 'declared': w.wanted,
+    'n_off': n_off, 'n': n} as "values"
 from worst where n_off > $share * n;

@@ -1,20 +1,23 @@
--- Too much padding: the mean of padding_eff (real tokens per padded token) over the newest `rows` rows is below `least`, or more
--- than `drop` below what it was before them.
+-- Too much padding: the mean of padding_eff (real tokens per padded token) over the newest `rows` rows is below
+-- `least`, or more than `drop` below what it was before them.
 --
 -- title: padding
 -- order: 110
 -- requires: padding_eff
 -- thresholds: least = 0.7, drop = 0.1, rows = 2000, min_rows = 100
 -- next: more length buckets (`num_buckets`), or a larger batch_tokens; look at the panel batch
-with seen as (
-  select step, padding_eff as y, row_number() over (order by generation desc, line_no desc) as back
+with seen as not materialized (
+  select step, padding_eff as y, generation * 1_000_000_000_000 + line_no as place
   from core where run = $run and isfinite(padding_eff)
 ),
+recent as (
+  select step, y, place from seen where step >= $recent or step is null or $recent is null
+  order by place desc limit $rows::bigint
+),
 sides as (
-  select avg(y) filter (back <= $rows) as now, avg(y) filter (back > $rows) as before,
-    count(*) filter (back <= $rows) as n, count(*) filter (back > $rows) as n_before,
-    min(step) filter (back <= $rows) as first_step, max(step) as last_step
-  from seen
+  select now, n, first_step, last_step, before, n_before
+  from (select avg(y) as now, count(*) as n, min(step) as first_step, max(step) as last_step from recent),
+    (select avg(y) as before, count(*) as n_before from seen where place < (select min(place) from recent))
 )
 select 'warning' as severity,
   if(now < $least,

@@ -1,6 +1,6 @@
--- Spikes of the gradient norm: rows above `factor` times the run's median, or above `least` times it and `spreads` robust
--- standard deviations of its logarithm away. A run whose norms scatter widely needs a higher spike to be told. The first
--- `begin` of the log, 10 lines at least, is left out: a model that knows nothing yet has large gradients.
+-- Spikes of the gradient norm: rows above `factor` times the run's median, or above `least` times it and `spreads`
+-- robust standard deviations of its logarithm away. A run whose norms scatter widely needs a higher spike to be told.
+-- The first `begin` of the log, 10 lines at least, is left out: a model that knows nothing yet has large gradients.
 --
 -- title: gradient spikes
 -- order: 30
@@ -28,5 +28,6 @@ select 'warning' as severity,
     || if(count(*) > 1, format('; {:,} more, the last at step {}', count(*) - 1,
       coalesce(format('{:,}', arg_max(step, place)), '?')), '') as sentence,
   (list(step order by g desc) filter (step is not null))[:20] as steps,
-  {'max': max(g), 'step': arg_max(step, g), 'factor': max(times), 'median': any_value(middle), 'n': count(*)} as "values"
+  {'max': max(g), 'step': arg_max(step, g), 'factor': max(times), 'median': any_value(middle),
+    'n': count(*)} as "values"
 from high having count(*) > 0;

@@ -9,9 +9,11 @@ with running as (
   select coalesce(contact, $now) as heard, state_since from runs where run = $run and state = 'running'
 ),
 newest as (
-  select step, "time" as said, "time" - lag("time") over (order by generation, line_no) as gap
-  from records where run = $run and isfinite("time")
-  order by generation desc, line_no desc limit 200
+  select step, said, said - lag(said) over (order by generation, line_no) as gap
+  from (
+    select step, "time" as said, generation, line_no
+    from records where run = $run and isfinite("time") and exists (select 1 from running)
+    order by generation desc, line_no desc limit 200)
 ),
 log as (select max(said) as said, arg_max(step, said) as step, median(gap) filter (gap > 0) as usual from newest),
 silence as (

@@ -1,19 +1,23 @@
--- Training has become slower: the median of tok_per_sec over the newest `rows` rows is more than `drop` below the median of
--- all rows before them. Medians, so that a first step or an evaluation does not pass for a drop.
+-- Training has become slower: the median of tok_per_sec over the newest `rows` rows is more than `drop` below the
+-- median of all rows before them. Medians, so that a first step or an evaluation does not pass for a drop.
 --
 -- title: throughput dropped
 -- order: 100
 -- requires: tok_per_sec
 -- thresholds: drop = 0.1, rows = 200
 -- next: look at who else uses the GPU (`dflash-tui hosts`), at padding, and at data_wait_s against step_time_s
-with seen as (
-  select step, tok_per_sec as y, row_number() over (order by generation desc, line_no desc) as back
+with seen as not materialized (
+  select step, tok_per_sec as y, generation * 1_000_000_000_000 + line_no as place
   from core where run = $run and isfinite(tok_per_sec)
 ),
+recent as (
+  select step, y, place from seen where step >= $recent or step is null or $recent is null
+  order by place desc limit $rows::bigint
+),
 sides as (
-  select median(y) filter (back <= $rows) as now, median(y) filter (back > $rows) as before,
-    count(*) filter (back > $rows) as n_before, min(step) filter (back <= $rows) as first_step, max(step) as last_step
-  from seen
+  select (select median(y) from recent) as now, median(y) as before, count(*) as n_before,
+    (select min(step) from recent) as first_step, (select max(step) from recent) as last_step
+  from seen where place < (select min(place) from recent)
 )
 select 'warning' as severity,
   format('throughput is down to {:,.0f} tokens/s over the last {:,} rows, from {:,.0f} before: {:.1f} % less', now,

@@ -1,6 +1,7 @@
--- Two-humped loss: the newest `rows` rows fall into two groups with hardly anything between them, so that mean and median
--- describe neither. The split is the one that explains most of the variance (Otsu), by at least `explained`; the smaller
--- group has at least `share` of the rows, and both come all along: a loss that fell in the middle has no two humps.
+-- Two-humped loss: the newest `rows` rows fall into two groups with hardly anything between them, so that mean and
+-- median describe neither. The split is the one that explains most of the variance (Otsu), by at least `explained`; the
+-- smaller group has at least `share` of the rows, and both come all along: a loss that fell in the middle has no two
+-- humps.
 --
 -- title: two-humped loss
 -- order: 40
@@ -35,8 +36,9 @@ humps as (
   from (select r.*, y > edge as is_high from recent r, split)
 )
 select 'warning' as severity,
-  format('the loss has two humps over the last {:,} rows: {:,} near {:.3g} and {:,} near {:.3g}, none between {:.3g} and {:.3g};'
-    || ' the mean of {:.3g} describes neither', n, n_low, low, n_high, high, low_end, high_begin, mean)
+  format('the loss has two humps over the last {:,} rows: {:,} near {:.3g} and {:,} near {:.3g},'
+    || ' none between {:.3g} and {:.3g}; the mean of {:.3g} describes neither', n, n_low, low, n_high, high,
+      low_end, high_begin, mean)
     || if(abs(with_length) > 0.5, format(' (they go with avg_seq_len, r = {:.2f})', with_length), '') as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
   {'low': low, 'high': high, 'n_low': n_low, 'n_high': n_high, 'mean': mean, 'median': middle,

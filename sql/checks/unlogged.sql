@@ -8,7 +8,8 @@ with missing as (
   where not need.logged and exists (select 1 from keys where run = $run)
 )
 select 'info' as severity,
-  'panels lack keys that this run never logged: ' || string_agg(panel || ' needs ' || keys, '; ' order by panel, keys) as sentence,
+  'panels lack keys that this run never logged: '
+    || string_agg(panel || ' needs ' || keys, '; ' order by panel, keys) as sentence,
   []::bigint[] as steps,
   {'keys': list(distinct keys order by keys), 'panels': list(distinct panel order by panel)} as "values"
 from missing having count(*) > 0;

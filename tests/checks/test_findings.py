@@ -160,6 +160,23 @@ def test_noise_without_a_declaration_of_it_is_off(judge: Judge) -> None:
     assert "noise_schedule" not in judge([start({"lr": 1.0}), *made])
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"lr": {"Muon": 1e-3}, "lr_schedule": 3, "total_steps": "auto"},
+        {"lr": "fast", "noise": 0.1},
+        {"noise": {"kind": 1}},
+        [],
+        "x",
+        None,
+    ],
+)
+def test_a_start_event_of_another_trainer_is_no_trouble(judge: Judge, config: Any) -> None:
+    made = [{"step": s, "lr": 1e-4, "noise_std": 0.0} for s in range(1, 300)]
+    found = judge([{"event": "start", "time": 1.0, "config": config}, *made])
+    assert set(found) == {"unlogged"}
+
+
 def evaluation(**figures: float) -> Row:
     return {"event": "eval", "step": 1_000, "time": 1.78e9, **figures}
 
