@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import AuthFailedError, HostError, HostKeyChangedError, HostKeyUnknownError, UnreachableError
+from dflash_tui.errors import (
+    AuthFailedError,
+    DflashError,
+    HostError,
+    HostKeyChangedError,
+    HostKeyUnknownError,
+    UnreachableError,
+)
 from dflash_tui.hosts import open_host
 from dflash_tui.hosts.containers import Container
 from dflash_tui.hosts.person import leaving_alone
@@ -50,6 +57,9 @@ async def look(spec: HostSpec) -> Look:
         return Look(spec, state_of(e), None, str(e))
     except HostError as e:
         return Look(spec, "reachable", None, str(e))
+    except DflashError as e:
+        # What is written of it here leads nowhere: an address that is none, a ~/.ssh/config that does not read.
+        return Look(spec, "unreachable", None, str(e))
 
 
 async def look_alone(spec: HostSpec) -> Look:

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import DflashError
+from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
@@ -178,8 +178,14 @@ class HostsScreen(MainScreen):
         from dflash_tui.ui.step_out import step_out
 
         spec = self._host or self._node_spec()
-        if spec is not None:
-            self.app.run_worker(step_out(self.app, shell_words(spec), spec.name), group="shell", exit_on_error=False)
+        if spec is None:
+            return
+        try:
+            words = shell_words(spec)
+        except UsageError as e:
+            tell(self, str(e), "error")
+        else:
+            self.app.run_worker(step_out(self.app, words, spec.name), group="shell", exit_on_error=False)
 
     def _node_spec(self) -> HostSpec | None:
         """The node under the cursor, or that of the container under it, as a machine to log in to."""

@@ -197,3 +197,35 @@ async def test_a_cut_link_is_told_on_its_runs_which_stay_as_they_were(
             finally:
                 proxy.is_refusing = False
                 await control.stop(session, record.run_id, kill=True)
+
+
+async def test_an_address_that_is_none_is_a_sentence_and_delays_no_other(home: Path) -> None:
+    async with hosts_screen(home, '[hosts.odd]\nkind = "ssh"\naddress = "a b"\n') as pilot:
+        await shows(pilot, "✗ unreachable", "hosts.odd.address = 'a b': must be a name of ~/.ssh/config", "● reachable")
+        await pilot.press("s")
+        await shows(pilot, "user@host:port or [v6]:port")
+        await pilot.press("c")
+        await until(pilot, lambda: line_of(pilot, "▸ odd").count("✗ unreachable") == 1, "checked", 30)
+        await pilot.press("k")
+        await shows(pilot, "local  this machine")
+
+
+async def test_keys_answer_while_no_host_does(
+    box: SshServer, ssh_config: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with FaultProxy.to(("127.0.0.1", box.port)) as proxy:
+        # Longer than the test takes on any machine.
+        monkeypatch.setattr("dflash_tui.machines.LOOK_S", 300.0)
+        proxy.is_dark = True
+        names = [f"dark{number}" for number in range(4)]
+        ssh_config.write_text(
+            "".join(stanza(name, box, box.user, Port=str(proxy.port), ConnectTimeout="300") for name in names)
+        )
+        async with hosts_screen(home, "".join(ssh_host(name, tmp_path) for name in names)) as pilot:
+            await until(pilot, lambda: screen_text(pilot.app).count("◌ looking") == 4, "all four being looked at")
+            await pilot.press("j", "j", "j")
+            await sees(pilot, "▸ dark3", "ssh dark3")
+            await pilot.press("1", "3", "tilde")
+            await sees(pilot, "Commands of this session", "● running")
+            await pilot.press("escape")
+            assert screen_text(pilot.app).count("◌ looking") == 4, "none has answered meanwhile"
