@@ -10,6 +10,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     data, dataset, sequences    rows, what became of them, and where it lies
     regenerate, server          what the target answers; a server that answers for it
     preparation                 the answers to all rows, as a run of its own
+    capture, captured           the target's features of all of them, likewise; where they lie
     batches, schedule           what belongs to which step
     blocks, model, structured   the method: anchors, the drafter, its attention
     loss, head, metrics, step   the objective, and what was right

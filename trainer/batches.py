@@ -19,6 +19,7 @@ from torch import Tensor
 from trainer.config import Config
 from trainer.data import Sample
 from trainer.errors import ConfigError
+from trainer.target import Features
 
 # Places of sequences, row by row.
 Rows = list[list[int]]
@@ -28,13 +29,15 @@ Rows = list[list[int]]
 class Batch:
     """`tokens` [rows, longest], padded behind `lengths`; `response` marks the tokens of responses.
 
-    Where rows hold several sequences, `begins` says of every token at which place of the row its own begins.
+    Where rows hold several sequences, `begins` says of every token at which place of the row its own begins. `features`
+    are there where they were captured before.
     """
 
     tokens: Tensor
     response: Tensor
     lengths: Tensor
     begins: Tensor | None = None
+    features: Features | None = None
 
     @property
     def positions(self) -> Tensor:

@@ -6,14 +6,14 @@ of kind prepare.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from trainer.config import Config
-from trainer.data import Sample, read_talks
+from trainer.data import read_talks
 from trainer.errors import ConfigError
 from trainer.evaluate import HeldOut
 from trainer.ranks import Ranks
@@ -36,13 +36,13 @@ T = TypeVar("T")
 class Dataset:
     """`notes` says, a sentence each, what was left out."""
 
-    train: Sequence[Sample]
+    train: Sequences
     held_out: list[HeldOut]
     digest: str
     notes: list[str]
 
 
-def prepare(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Dataset:
+def training_sequences(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Sequences:
     """Reads the rows, lets the target write the answers that are missing, and drops what cannot be trained on."""
     path, run_dir = rows_path(config), Path(config["run_dir"])
     if ranks.is_first and not path.is_dir():
@@ -52,12 +52,17 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None], rank
     sequences = Sequences(path, config["data.num_train"]) if path.is_dir() else Sequences(run_dir / "sequences")
     if sequences.manifest.target != target.fingerprint():
         raise ConfigError(f"data.path: the sequences in {path} were made for another target than {target.path}")
-    evaluates = config["kind"] == "evaluate"
-    if not evaluates and not len(sequences):
+    if config["kind"] != "evaluate" and not len(sequences):
         raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
+    return sequences
+
+
+def prepare(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Dataset:
+    """The training sequences, and the held-out prompts with what the target writes to them."""
+    sequences = training_sequences(config, target, check_stop, ranks)
     asked = sequences.held_out[: config["data.num_eval"]]
-    if evaluates and not asked:
-        raise ConfigError(f'data.path: {path} holds no row with "split": "eval" to evaluate on')
+    if config["kind"] == "evaluate" and not asked:
+        raise ConfigError(f'data.path: {rows_path(config)} holds no row with "split": "eval" to evaluate on')
     if ranks.is_first:
         _hold_out(config, target, asked, check_stop)
     ranks.wait()

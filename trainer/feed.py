@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from trainer.batches import Batch, Plan, Rows, collate, collate_rows
+from trainer.captured import Captured
 from trainer.config import Config
 from trainer.data import Sample
 from trainer.ranks import Ranks
@@ -17,8 +18,15 @@ from trainer.ranks import Ranks
 class Feed:
     """The batches of a run on this process's device."""
 
-    def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks, device: torch.device) -> None:
-        self._samples, self._ranks, self._device = samples, ranks, device
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        config: Config,
+        ranks: Ranks,
+        device: torch.device,
+        captured: Captured | None = None,
+    ) -> None:
+        self._samples, self._ranks, self._device, self._captured = samples, ranks, device, captured
         lengths = [len(sample) for sample in samples]
         self._plan = Plan(lengths, config)
         self.edges = self._plan.edges
@@ -34,7 +42,8 @@ class Feed:
     def batches(self, index: int) -> Iterator[tuple[int, Batch]]:
         """This process's batches of optimizer step `index`, counted from 0, each with its number."""
         for rows, number in self._shares(index):
-            yield number, collate_rows(rows, self._device)
+            batch = collate_rows(rows, self._device)
+            yield number, batch if self._captured is None else self._captured.fill(batch, self._rows(number))
 
     def alone(self, index: int) -> Iterator[tuple[list[int], Batch]]:
         """The sequences of these batches, few at a time and one a row, with their lines of the data file."""

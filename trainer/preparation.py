@@ -5,7 +5,6 @@ and a run that is stopped goes on where it was. Its `train` records count answer
 in its folder, is a `data.path` of other runs.
 """
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,13 @@ from trainer.config import Config, nest
 from trainer.data import num_wanted
 from trainer.dataset import build, rows_path
 from trainer.log import Log
+from trainer.progress import Progress
 from trainer.ranks import Ranks
-from trainer.records import rounded
 from trainer.regenerate import InProcess, Writer
 from trainer.sequences import Sequences, manifest_of
 from trainer.server import Server
 from trainer.stop import Stop
 from trainer.target import Target, fingerprint, folder, load_tokenizer
-
-_SECONDS_BETWEEN_RECORDS = 2.0
 
 
 def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
@@ -34,7 +31,7 @@ def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
         else:
             writer = InProcess(Target(_untapped(config), ranks.device(config["device"])), config["data.generate_batch"])
         place = Path(config["run_dir"]) / "sequences"
-        progress = Progress(log, place.parent / "responses.jsonl")
+        progress = Progress(log, _num_kept(place.parent / "responses.jsonl"))
         is_resumed = progress.step > 0 or manifest_of(place) is not None
         resumed: dict[str, Any] = {"resumed_from_step": progress.step} if is_resumed else {}
         config = {**config, "total_steps": num_wanted(rows_path(config), config)}
@@ -52,38 +49,14 @@ def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
     ranks.wait()
 
 
-class Progress:
-    """The answers written so far, as records: `step` counts them, over all attempts."""
-
-    def __init__(self, log: Log, place: Path) -> None:
-        self._log = log
-        # Behind the line that says whose answers they are.
-        self.step = max(0, place.read_bytes().count(b"\n") - 1) if place.exists() else 0
-        self._began = time.monotonic()
-        self._lengths: list[int] = []
-
-    def add(self, lengths: list[int]) -> None:
-        """Answers of so many tokens each were written."""
-        self.step += len(lengths)
-        self._lengths += lengths
-        if time.monotonic() - self._began > _SECONDS_BETWEEN_RECORDS:
-            self.close()
-
-    def close(self) -> None:
-        """The record of what came since the last one."""
-        if self._lengths:
-            now, tokens = time.monotonic(), sum(self._lengths)
-            self._log.write(
-                "train",
-                step=self.step,
-                avg_batch_size=len(self._lengths),
-                avg_seq_len=rounded(tokens / len(self._lengths)),
-                tokens=tokens,
-                tok_per_sec=rounded(tokens / (now - self._began)),
-            )
-            self._began, self._lengths = now, []
-
-
 def _untapped(config: Config) -> Config:
     """Nobody listens to the target here: whichever layers a drafter would want, they need not be there."""
     return {**config, "target_layer_ids": [0], "fc_layers": "all"}
+
+
+def _num_kept(place: Path) -> int:
+    """Answers that an earlier attempt left: every line but the first, which says whose they are."""
+    if not place.exists():
+        return 0
+    with place.open("rb") as lines:
+        return max(0, sum(1 for _ in lines) - 1)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from trainer.capture import capture
 from trainer.comparison import compare
 from trainer.config import Config
 from trainer.errors import RunError, is_out_of_memory
@@ -23,7 +24,7 @@ from trainer.ranks import Ranks
 from trainer.stop import Stop
 from trainer.train import train
 
-_KINDS = {"train": train, "prepare": prepare_data, "evaluate": compare}
+_KINDS = {"train": train, "prepare": prepare_data, "capture": capture, "evaluate": compare}
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

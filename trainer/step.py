@@ -29,7 +29,7 @@ class Objective:
     def features(self, batch: Batch) -> tuple[Features, float]:
         """The target's features of the batch, and the seconds they took."""
         began = time.perf_counter()
-        features = self.target.features(batch.tokens, batch.begins, final=self.from_final)
+        features = batch.features or self.target.features(batch.tokens, batch.begins, final=self.from_final)
         return features, time.perf_counter() - began
 
     def loss(self, batch: Batch, features: Features, anchors: Anchors) -> tuple[Tensor, Tally]:

@@ -171,6 +171,11 @@ class Target:
                 handle.remove()
         return Features(torch.cat([taps[i] for i in self.layer_ids], dim=-1), last[0] if final else None)
 
+    def features_of(self, batch_tokens: Tensor, begins: Tensor | None = None, *, final: bool = False) -> Tensor:
+        """`features` as one: the taps, and the last layer behind them if `final`."""
+        features = self.features(batch_tokens, begins, final=final)
+        return features.taps if features.final is None else torch.cat((features.taps, features.final), dim=-1)
+
     def features_for(self, tokens: Tensor, listeners: Sequence[Sequence[int]]) -> list[Features]:
         """`features` for several drafters that listen to layers of their own, of one pass."""
         everyone = sorted({i for ids in listeners for i in ids})

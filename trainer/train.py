@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from trainer import checkpoint, drafts, schedule
+from trainer import capture, checkpoint, drafts, schedule
 from trainer.batches import seed_for
+from trainer.captured import Captured
 from trainer.config import Config, nest
 from trainer.dataset import prepare
 from trainer.engine import Engine, nonfinite_rows
@@ -75,7 +76,11 @@ class Run:
         self._folder = Path(config["run_dir"]) / "checkpoints"
         self._found, self._notes = checkpoint.find(self._folder, self._draft_config)
         self._data = prepare(config, self._target, stop.check, ranks)
-        self._feed = Feed(self._data.train, config, ranks, self._target.device)
+        captured = None
+        if config["features.path"]:
+            wanted = capture.of(config, self._target, self._data.train)
+            captured = Captured(Path(config["features.path"]), self._data.train.lengths, wanted)
+        self._feed = Feed(self._data.train, config, ranks, self._target.device, captured)
         self.total_steps = self._feed.total_steps
         scoring = make_scoring(config)
         self._config = {

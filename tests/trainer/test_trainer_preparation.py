@@ -127,7 +127,7 @@ def written(tiny) -> list[tuple[list[int], list[bool]]]:
 
 
 def test_in_process_it_writes_what_training_would_have_written(tmp_path, tiny, rows, monkeypatch):
-    monkeypatch.setattr("trainer.preparation._SECONDS_BETWEEN_RECORDS", 0)
+    monkeypatch.setattr("trainer.progress._SECONDS_BETWEEN_RECORDS", 0)
     prepared = tmp_path / "prepared"
     assert run(settings(prepared, rows, run_id="p")) == 0
     assert tokens_of(prepared) == written(tiny)
