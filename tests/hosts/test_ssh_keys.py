@@ -261,6 +261,17 @@ async def test_a_locked_key_is_asked_for_until_it_opens_and_then_no_more(locked:
     assert len(person.files) == 2
 
 
+async def test_machines_that_take_one_locked_key_ask_for_it_once(
+    locked: Path, person: Scripted, ssh_config: Path
+) -> None:
+    pytest.importorskip("bcrypt", reason="asyncssh opens no locked key without it; `make test` installs it")
+    text = ssh_config.read_text()
+    ssh_config.write_text(text + text.replace("Host box", "Host twin"))
+    person.words = [PASSPHRASE]
+    await asyncio.gather(reach(), reach("twin", "twin"))
+    assert person.files == [(str(locked), False)]
+
+
 async def test_who_does_not_know_the_passphrase_goes_on_without(locked: Path, person: Scripted) -> None:
     person.words = [None]
     with pytest.raises(AuthFailedError, match="lets none of our keys in"):

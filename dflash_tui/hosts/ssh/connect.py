@@ -24,7 +24,7 @@ from dflash_tui.hosts.person import HostKey, present
 from dflash_tui.hosts.ssh.address import Address
 from dflash_tui.hosts.ssh.faults import CONNECT_S, LOGIN_S, no_answer, not_found, why_not
 from dflash_tui.hosts.ssh.host_keys import KnownKeys, fingerprint, named, read_known_keys, remember
-from dflash_tui.hosts.ssh.keys import offered_keys, unlock_another
+from dflash_tui.hosts.ssh.keys import offered_keys, opened, unlock_another
 from dflash_tui.hosts.ssh.target import Target, read_target
 
 Connection = asyncssh.SSHClientConnection
@@ -60,7 +60,7 @@ async def connect(address: Address, *, tunnel: Connection | None = None, num_jum
 
 
 async def _enter(target: Target, tunnel: Connection | None) -> Connection:
-    tried: set[str] = set()
+    tried = opened(target)
     while True:
         known = await asyncio.to_thread(read_known_keys, target.key_host, target.key_port, target.known_files)
         witness = _Witness(known)
