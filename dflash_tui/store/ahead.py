@@ -27,9 +27,9 @@ def work_ahead(items: Iterator[T], work: Callable[[T], R], *, num_threads: int, 
             del found, item  # Not to be held beside the next one.
 
     threads = [threading.Thread(target=run, name=f"ahead-{n}") for n in range(num_threads)]
-    for thread in threads:
-        thread.start()
     try:
+        for thread in threads:
+            thread.start()
         while future := line.first():
             result = future.result()
             line.pop()
@@ -37,7 +37,8 @@ def work_ahead(items: Iterator[T], work: Callable[[T], R], *, num_threads: int, 
     finally:
         line.close()
         for thread in threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
 
 class _Line(Generic[T, R]):

@@ -176,10 +176,11 @@ def _double(value: Any) -> Any:
 def _whole(value: Any, limit: int) -> Any:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,20}\s*", value):
         value = int(value)
+    # Of hundreds of digits there is no float: its range is asked first.
     number = value if isinstance(value, int) and not isinstance(value, bool) else _double(value)
-    if number is _MISFIT or not math.isfinite(number) or number != int(number):
+    if number is _MISFIT or not -limit <= number < limit or number != int(number):
         return _MISFIT
-    return int(number) if -limit <= number < limit else _MISFIT
+    return int(number)
 
 
 def _list(value: Any, item_of: Any) -> Any:

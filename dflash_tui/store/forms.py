@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from dflash_tui.store.keys import Names
 from dflash_tui.store.lines import MAX_DEPTH
 
-# Digits, and what else stands in a number. Letters that also stand in words do no harm: forms only differ less.
+# Digits, and what else stands in a number. Some stand in names and words as well, so lines of one form may differ in
+# those: which keys they really have is seen when they are staged.
 _NUMERIC = b"0123456789.-+eE"
 _MAX_FORMS = 4096
 # Small enough to stay in a core's cache while it is looked at.
@@ -29,10 +30,11 @@ _PLAIN_KINDS: dict[str, tuple[type, ...]] = {
 
 
 class Form(NamedTuple):
-    """A form that DuckDB parses exactly: the column of each key that fills one, how many other keys, and what kind
-    of row it is (None: the line says so under `event`)."""
+    """A form that DuckDB parses exactly: the column of each key that fills one, the keys that could but are null, how
+    many other keys, and what kind of row it is (None: the line says so under `event`)."""
 
     columns: tuple[tuple[str, str], ...]
+    nulls: tuple[str, ...]
     num_unknown: int
     event: str | None
 
@@ -117,7 +119,10 @@ def _look_at(line: bytes, names: Names) -> Form | None:
         return None
     if not isinstance(record, dict):
         return None
+    if any(map(_may_be_doubled, record.values())):
+        return None
     columns: dict[str, str] = {}
+    nulls: list[str] = []
     num_unknown = 0
     for key, value in record.items():
         column = names.column(key)
@@ -126,11 +131,23 @@ def _look_at(line: bytes, names: Names) -> Form | None:
             return None
         if column is None:
             num_unknown += 1
-        elif value is not None:
+        elif value is None:
+            nulls.append(key)
+        else:
             if column in columns.values() or not _is_plain(column, key, names.kinds[column], value):
                 return None
             columns[key] = column
-    return Form(tuple(columns.items()), num_unknown, _event(set(columns.values())))
+    return Form(tuple(columns.items()), tuple(nulls), num_unknown, _event(set(columns.values())))
+
+
+def _may_be_doubled(value: Any) -> bool:
+    """Whether a key inside `value` differs from another only by what forms leave out: in a line of the same form they
+    may be one key, twice."""
+    if isinstance(value, list):
+        return any(map(_may_be_doubled, value))
+    if not isinstance(value, dict):
+        return False
+    return len({_shadow(key.encode()) for key in value}) < len(value) or any(map(_may_be_doubled, value.values()))
 
 
 def _is_plain(column: str, key: str, kind: str, value: Any) -> bool:

@@ -28,6 +28,8 @@ from dflash_tui.store.transactions import transaction
 # Two row groups: a transaction of more than one goes to the file at once instead of through the log, which is 1.4 times
 # as fast, and the log stays short.
 _COMMIT_LINES = 8 * SLICE_LINES
+# And no more than this, however long the lines are: between two commits others have their turn, and a Ctrl-C is heard.
+_COMMIT_BYTES = 256 << 20
 # Parsing is most of the work and DuckDB does a slice in one thread: two slices at a time fill two cores.
 _READERS = 2
 # Two groups of what is committed together: one is read while the other is written.
@@ -131,7 +133,7 @@ class Intake:
     def take_in(self, run_ids: Sequence[str], progress: Progress) -> dict[str, IngestSummary]:
         """All that the mirrors of these runs hold beyond the tables, in transactions of whole lines that all of them
         share. An error leaves what was committed before it."""
-        runs = [self._standing(run_id) for run_id in run_ids]
+        runs = [self._standing(run_id) for run_id in dict.fromkeys(run_ids)]
         tallies = {run.run_id: _Tally() for run in runs}
         sources = [source for run in runs for source in _sources(run)]
         meter = _Meter(sources, progress)
@@ -328,7 +330,9 @@ def _cut(sources: list[_Source]) -> Iterator[list[SourceSlice]]:
             # Which attempt a later generation begins with is known when the one before it was taken.
             yield waiting
             waiting, num_bytes, num_lines = [], 0, 0
-        for part in slices(source.path, source.byte_offset, source.line_no, is_closed=source.is_closed):
+        for part in slices(
+            source.path, source.byte_offset, source.line_no, size=source.size, is_closed=source.is_closed
+        ):
             waiting.append(SourceSlice(number, part, line_reader(source.run.shape)))
             num_bytes += len(part.data)
             num_lines += part.num_lines
@@ -344,7 +348,10 @@ def _groups(batches: Iterator[Batch]) -> Iterator[list[Batch]]:
     waiting: list[Batch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(one.num_lines for one in waiting) >= _COMMIT_LINES:
+        if (
+            sum(one.num_lines for one in waiting) >= _COMMIT_LINES
+            or sum(one.num_bytes for one in waiting) >= _COMMIT_BYTES
+        ):
             yield waiting
             waiting = []
     if waiting:

@@ -143,6 +143,8 @@ _SLOT = re.compile(r"(?:.*/)?(?:position_(\d{1,3})_acc|acc_(\d{1,3}))(?:_epoch)?
 _OURS = frozenset({"run", "attempt", "generation", "line_no", "extra"})
 _NUMBERS = frozenset({"DOUBLE", "BIGINT", "INTEGER"})
 
+# No log's own name is longer. What repeats a prefix a thousand times is no name.
+_MAX_KEY_CHARS = 256
 _MAX_LAYOUTS = 256
 
 
@@ -176,6 +178,8 @@ class Names:
 
     def column(self, key: str) -> str | None:
         """The column that `key` fills in any row, None for a key that we do not know."""
+        if len(key) > _MAX_KEY_CHARS:
+            return None
         if key in self.kinds:
             return key
         if column := self._aliases.get(key):

@@ -58,22 +58,25 @@ class Slice:
         )
 
 
-def slices(path: Path, byte_offset: int, line_no: int, *, is_closed: bool = False) -> Iterator[Slice]:
-    """The whole lines of the file from `byte_offset` on, where line `line_no` begins.
+def slices(
+    path: Path, byte_offset: int, line_no: int, *, size: int | None = None, is_closed: bool = False
+) -> Iterator[Slice]:
+    """The whole lines of the file from `byte_offset` on, where line `line_no` begins, as far as its first `size` bytes.
 
     `is_closed` says that nothing more will come, so that an unfinished last line is given too.
     """
     num_bytes = SLICE_BYTES
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
+        size = os.fstat(file.fileno()).st_size if size is None else size
         while byte_offset < size:
             # No more than there is: to be given memory for a whole slice takes longer than to read a small log.
             block = _block(file, byte_offset, min(num_bytes, size - byte_offset))
             if not block:
                 return  # It became shorter under us.
             cut = block.rfind(b"\n")
-            if cut < 0 and len(block) > MAX_LINE_BYTES:
-                end = _line_end(file, byte_offset + len(block))
+            first = block.find(b"\n") if len(block) > MAX_LINE_BYTES else cut
+            if not 0 <= first <= MAX_LINE_BYTES and len(block) > MAX_LINE_BYTES:
+                end = byte_offset + first + 1 if first >= 0 else _line_end(file, byte_offset + len(block))
                 if end is None and not is_closed:
                     return
                 found = Slice(byte_offset, end or file.tell(), line_no, 1, block[:KEPT_CHARS], is_too_long=True)

@@ -18,7 +18,7 @@ from dflash_tui.store.base import RejectedLine
 from dflash_tui.store.exact import as_json, row_of
 from dflash_tui.store.forms import Form, Forms
 from dflash_tui.store.keys import Names
-from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Slice, parse
+from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Parsed, Slice, parse
 from dflash_tui.store.logged import Logged
 from dflash_tui.store.shapes import LineReader
 from dflash_tui.store.staging import Pieces, SourceCount, Staged
@@ -68,6 +68,7 @@ class Batch(NamedTuple):
     sources: dict[int, SliceRows]
     ends: dict[int, tuple[int, int]]
     num_lines: int
+    num_bytes: int
 
 
 class RowReader:
@@ -95,14 +96,15 @@ class RowReader:
             else:
                 self._sort(one, pieces, rows, is_exact=is_exact)
         num_lines = sum(one.part.num_lines for one in slices)
+        num_bytes = sum(len(one.part.data) for one in slices)
         ends = {one.source: (one.part.end_offset, one.part.line_no + one.part.num_lines) for one in slices}
         if not pieces.texts:
-            yield Batch(None, found, ends, num_lines)
-        elif done := staging.stage(db, self._folder, self._kinds, pieces):
+            yield Batch(None, found, ends, num_lines, num_bytes)
+        elif done := staging.stage(db, self._folder, self._kinds, pieces, self._is_unknown):
             staged, counts = done
             for source, counted in counts.items():
                 found[source].staged = counted
-            yield Batch(staged, found, ends, num_lines)
+            yield Batch(staged, found, ends, num_lines, num_bytes)
         elif is_exact:
             raise AssertionError("rows of our own were not read as they were written")
         elif num_lines <= FEW_LINES:
@@ -110,6 +112,9 @@ class RowReader:
         else:
             for half in _halves(slices):
                 yield from self._read(db, half, is_exact=False)
+
+    def _is_unknown(self, key: str) -> bool:
+        return self._names.column(key) is None and self._names.is_plain(key)
 
     def _sort(self, one: SourceSlice, pieces: Pieces, rows: SliceRows, *, is_exact: bool) -> None:
         """Put the lines of a slice among the pieces, as they are or read."""
@@ -136,14 +141,19 @@ class RowReader:
             at += len(alike)
 
     def _add_read(self, pieces: Pieces, one: SourceSlice, line: "_Line", rows: SliceRows) -> None:
-        parsed, line_no = one.read_line(line.data), line.line_no
+        line_no = line.line_no
+        try:
+            parsed = one.read_line(line.data)
+            found = [row_of(self._names, record) for record in parsed.objects]
+        except (ArithmeticError, RecursionError, ValueError) as e:
+            # Whatever a line holds, it stops no other one.
+            parsed, found = Parsed([], f"cannot be read: {e}"), []
         if parsed.reason is not None:
             text = line.data[: 4 * KEPT_CHARS].decode(errors="replace")[:KEPT_CHARS]
             rows.rejects.append(RejectedLine(line_no, line.byte_offset, parsed.reason, text))
         else:
             rows.warnings.extend((line_no, note) for note in parsed.notes)
-        for record in parsed.objects:
-            cells, notes = row_of(self._names, record)
+        for cells, notes in found:
             rows.warnings.extend((line_no, note) for note in notes)
             if cells["event"] == "start":
                 rows.starts.append(_start(line_no, cells))
@@ -160,6 +170,7 @@ def _add_plain(pieces: Pieces, source: int, line_no: int, data: bytes, met: Coun
     pieces.add(source, line_no, met.total(), data, event, is_raw=True)
     for form, num_lines in met.items():
         pieces.keys.update(form.columns)
+        pieces.nulls.update(form.nulls)
         pieces.has_unknown |= form.num_unknown > 0
         for _, column in form.columns:
             pieces.cells[column] += num_lines

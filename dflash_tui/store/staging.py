@@ -9,7 +9,7 @@ number) means that the lines are taken again, by halves, until the few that are 
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,6 +43,7 @@ class Pieces:
     said: list[str | None] = field(default_factory=list)
     are_raw: list[bool] = field(default_factory=list)
     keys: dict[str, str] = field(default_factory=dict)
+    nulls: set[str] = field(default_factory=set)
     columns: set[str] = field(default_factory=set)
     has_unknown: bool = False
     cells: Counter[str] = field(default_factory=Counter)
@@ -77,11 +78,16 @@ class Staged(NamedTuple):
 
 
 def stage(
-    db: duckdb.DuckDBPyConnection, folder: Path, kinds: dict[str, str], pieces: Pieces
+    db: duckdb.DuckDBPyConnection,
+    folder: Path,
+    kinds: dict[str, str],
+    pieces: Pieces,
+    is_unknown: Callable[[str], bool],
 ) -> tuple[Staged, dict[int, SourceCount]] | None:
     """The table that holds `pieces`, and what it holds of each source; None when they are not what they looked like.
 
-    `folder` is where the database may read. DflashError when nothing can be written there."""
+    `folder` is where the database may read, `is_unknown` tells of a key that it fills no column. DflashError when
+    nothing can be written there."""
     number = next(_tables)
     table = f"{SCHEMA}.part_{number}"
     keys, columns = tuple(sorted(pieces.keys.items())), tuple(sorted(pieces.columns))
@@ -90,7 +96,10 @@ def stage(
     with _written(folder / f"part_{number}.jsonl", text) as file:
         params = {"file": str(file), "num_bytes": _longest(text), "spec": statement.spec, **_places(pieces)}
         if pieces.has_unknown:
-            params |= {"spec": json.dumps(statement.spec), "known": json.dumps(dict.fromkeys(pieces.keys))}
+            params |= {
+                "spec": json.dumps(statement.spec),
+                "known": json.dumps(dict.fromkeys([*pieces.keys, *pieces.nulls])),
+            }
         try:
             db.execute(f"create table {table} as {statement.sql}", params)
         except (duckdb.InvalidInputException, duckdb.BinderException):
@@ -100,7 +109,8 @@ def stage(
     total: Counter[str] = Counter()
     for cells, _ in found.values():
         total.update(cells)
-    if total != pieces.cells or sum(counted.num_rows for _, counted in found.values()) != sum(pieces.nums):
+    is_right = total == pieces.cells and sum(counted.num_rows for _, counted in found.values()) == sum(pieces.nums)
+    if not (is_right and (not pieces.has_unknown or all(map(is_unknown, _unknown_keys(db, staged))))):
         drop(db, [staged])
         return None
     return staged, {source: counted for source, (_, counted) in found.items()}
@@ -201,6 +211,8 @@ def _statement(
         if column not in values:
             cells.append(f"null::{kind} as {column}")
     lines = _WITH_TEXT.format(cells=", ".join(map(_field, spec))) if has_unknown else _TYPED
+    if has_unknown:
+        cells.append("is_raw")
     sql = f"""
 select source, line_no, said, {_first(named)} as named, {", ".join(cells)}, {_first(extra)}::json as extra
 from {lines} as lines({", ".join(alias.values())}{", line" if has_unknown else ""}) positional join ({_PLACES})
@@ -233,9 +245,9 @@ def _count(db: duckdb.DuckDBPyConnection, staged: Staged) -> dict[int, tuple[Cou
     cells = "".join(f', count("{column}")' for column in staged.columns)
     # Even of a single row each of these costs a millisecond to plan.
     unknown_keys = "list(distinct json_keys(json_merge_patch('{}', extra))) filter (extra is not null)"
-    extra = f"sum(len(json_keys(extra))), {unknown_keys}" if staged.has_extra else "0, null"
+    extra = f"sum(len(list_distinct(json_keys(extra)))), {unknown_keys}" if staged.has_extra else "0, null"
     rows = db.execute(f"""
-select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), list(step) filter ({_HAS_STEP}),
+select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), list(step order by rowid) filter ({_HAS_STEP}),
   (arg_max({{'epoch': epoch}}, rowid) filter ({_HAS_STEP})).epoch, {extra}, count(named){cells}
 from {staged.table} group by source""").fetchall()  # noqa: S608
     found = {}
@@ -247,6 +259,12 @@ from {staged.table} group by source""").fetchall()  # noqa: S608
         first, last = (steps[0], steps[-1]) if steps else (None, None)
         found[source] = (there, SourceCount(num_rows, num_without, keys, is_rising, first, last, last_epoch))
     return found
+
+
+def _unknown_keys(db: duckdb.DuckDBPyConnection, staged: Staged) -> list[str]:
+    """The keys that lines which came as they are have left in `extra`."""
+    sql = f"select distinct unnest(json_keys(extra)) from {staged.table} where is_raw"  # noqa: S608
+    return [key for (key,) in db.execute(sql).fetchall()]
 
 
 def train_rows(db: duckdb.DuckDBPyConnection, staged: Staged, source: int) -> list[TrainRow]:

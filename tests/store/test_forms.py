@@ -41,13 +41,14 @@ def form(line: bytes) -> Form | None:
 @pytest.mark.parametrize(
     ("line", "right"),
     [
-        (b'{"step": 7, "loss": 2.5}', Form((("step", "step"), ("loss", "loss")), 0, "train")),
-        (b'{"step":7,"learning_rate":1e-05,"foo":null}', Form((("step", "step"), ("learning_rate", "lr")), 1, "train")),
-        (b'{"event": "train", "loss": null}', Form((("event", "event"),), 0, None)),
-        (b'{"eval_loss": 2.5}', Form((("eval_loss", "eval_loss"),), 0, "eval")),
+        (b'{"step": 7, "loss": 2.5}', Form((("step", "step"), ("loss", "loss")), (), 0, "train")),
+        (b'{"step":7,"learning_rate":1e-05,"foo":null}',
+         Form((("step", "step"), ("learning_rate", "lr")), (), 1, "train")),
+        (b'{"event": "train", "loss": null}', Form((("event", "event"),), ("loss",), 0, None)),
+        (b'{"eval_loss": 2.5}', Form((("eval_loss", "eval_loss"),), (), 0, "eval")),
         (b'{"grad_clipped": true, "position_acc": [0.5, 1]}\r',
-         Form((("grad_clipped", "grad_clipped"), ("position_acc", "position_acc")), 0, "train")),
-        (b'{"seed": 1}', Form((), 1, "note")),
+         Form((("grad_clipped", "grad_clipped"), ("position_acc", "position_acc")), (), 0, "train")),
+        (b'{"seed": 1}', Form((), (), 1, "note")),
     ],
 )  # fmt: skip
 def test_a_flat_object_of_figures_is_plain(line: bytes, right: Form) -> None:
@@ -199,3 +200,84 @@ def test_no_room_for_the_lines_is_said_and_loses_nothing(database: Database) -> 
         database.take_in("r")
     place.unlink()
     assert database.take_in("r").rows == 1
+
+
+# Two lines of one form, and what the second is to be: its step, the named cell, `extra`.
+LOOKALIKES = [
+    (b'{"step":1,"loss":2,"ddtree_streak4":3}', b'{"step":2,"loss":2,"ddtree_streak8":3}', "ddtree_streak8", 3.0, {}),
+    (b'{"step":1,"lr/1":0.5}', b'{"step":2,"lr/0":0.5}', "lr", 0.5, {}),
+    (b'{"stp":1,"loss":2}', b'{"step":2,"loss":2}', "loss", 2.0, {}),
+    (b'{"evnt":"start","step":1}', b'{"event":"start","step":2}', "event", "start", {}),
+    (b'{"step":1,"loss":2,"tst_loss":3}', b'{"step":2,"loss":2,"test_loss":3}', "eval_loss", 3.0, {}),
+    (b'{"step":1,"position__acc":0.5}', b'{"step":2,"position_1_acc":0.5}', "position_acc", [0.5], None),
+    (b'{"step":1,"a1":2,"a2":3}', b'{"step":2,"a1":2,"a1":3}', "step", 2, {"a1": 3}),
+    (
+        b'{"step":1,"bucket_loss":{"1":2,"2":3}}',
+        b'{"step":2,"bucket_loss":{"1":2,"1":3}}',
+        "bucket_loss",
+        '{"1":3}',
+        {},
+    ),
+    (b'{"step":1,"foo":[{"1":2,"2":3}]}', b'{"step":2,"foo":[{"1":2,"1":3}]}', "step", 2, {"foo": [{"1": 3}]}),
+]
+
+
+@pytest.mark.parametrize("between", [0, 300])
+@pytest.mark.parametrize(("first", "second", "column", "cell", "extra"), LOOKALIKES)
+def test_a_key_is_what_it_says_whatever_was_read_before_it(
+    database: Database, first: bytes, second: bytes, column: str, cell: object, extra: object, between: int
+) -> None:
+    # Also where it was another run that the first came from.
+    for run_id in ("other", "r"):
+        database.register_run(RunRecord(run_id, run_id, "ingested"))
+    plain = b"".join(b'{"step": %d, "loss": 2.5}\n' % step for step in range(100, 100 + between))
+    grow("other", first + b"\n")
+    database.take_in("other")
+    grow("r", first + b"\n" + plain + second + b"\n")
+    assert database.take_in("r").rows == between + 2
+    last = between + 2
+    [(step, found, rest)] = rows_of(
+        database, f'select step, "{column}", extra from records where run = $run and line_no = $n', run="r", n=last
+    )
+    assert (step, found) == (2, cell)
+    if extra is not None:
+        assert json.loads(rest or "{}") == extra
+
+
+@pytest.mark.parametrize(
+    ("odd", "extra"),
+    [
+        (b'{"step": 1' + b"0" * 400 + b"}", "step"),
+        (b'{"step": 7, "rank": 1' + b"0" * 400 + b"}", "rank"),
+        (b'{"step": 7, "accept_hist": [1' + b"0" * 400 + b"]}", "accept_hist"),
+        (b'{"step": 7, "' + b"train/" * 990 + b'loss": 1}', "train/" * 990 + "loss"),
+    ],
+)
+def test_no_line_stops_the_others(database: Database, odd: bytes, extra: str) -> None:
+    for run_id in ("good", "odd"):
+        database.register_run(RunRecord(run_id, run_id, "ingested"))
+    grow("good", b'{"step": 1, "loss": 2}\n')
+    grow("odd", b'{"step": 1, "loss": 2}\n' + odd + b'\n{"step": 8, "loss": 2}\n')
+    found = database.take_in_all(["good", "odd", "good"])
+    assert {run_id: summary.rows for run_id, summary in found.items()} == {"good": 1, "odd": 3}
+    [(kept,)] = rows_of(database, "select extra from records where run = 'odd' and line_no = 2")
+    assert extra in json.loads(kept)
+
+
+def test_a_null_cell_beside_an_unknown_key_is_a_plain_line(database: Database) -> None:
+    line = form(b'{"step": 1, "loss": 2, "lr": null, "foo": 1}')
+    assert line and (line.nulls, line.num_unknown) == (("lr",), 1)
+    database.register_run(RunRecord("r", "r", "ingested"))
+    grow("r", b'{"step": 1, "loss": 2, "lr": null, "foo": 1}\n')
+    database.take_in("r")
+    assert rows_of(database, "select step, lr, extra from records") == [(1, None, '{"foo":1}')]
+
+
+def test_steps_are_followed_in_order_however_many_rows_a_line_has(database: Database) -> None:
+    # More rows than DuckDB reads in one thread.
+    database.register_run(RunRecord("r", "r", "ingested"))
+    objects = [b"".join(b'{"step":%d}' % step for step in range(at, at + 5)) for at in range(1, 150_001, 5)]
+    grow("r", b"\n".join(objects) + b"\n")
+    assert database.take_in("r").last_step == 150_000
+    grow("r", b'{"step":149000}\n')
+    assert database.take_in("r").attempts == 2
