@@ -132,7 +132,7 @@ class Intake:
 
     def take_in(self, run_ids: Sequence[str], progress: Progress) -> dict[str, IngestSummary]:
         """All that the mirrors of these runs hold beyond the tables, in transactions of whole lines that all of them
-        share. An error leaves what was committed before it."""
+        share. An error leaves what was committed before it. Nobody may set a mirror's log aside meanwhile."""
         runs = [self._standing(run_id) for run_id in dict.fromkeys(run_ids)]
         tallies = {run.run_id: _Tally() for run in runs}
         sources = [source for run in runs for source in _sources(run)]

@@ -69,3 +69,18 @@ def test_closed_early_it_leaves_no_thread_behind() -> None:
     with closing(work_ahead(iter(range(1000)), str, num_threads=2, num_ahead=3)) as ahead:
         assert next(ahead) == "0"
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead-")]
+
+
+def test_a_thread_that_cannot_be_started_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, started = threading.Thread.start, []
+
+    def limited(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start"):
+        list(work_ahead(iter(range(1000)), str, num_threads=2, num_ahead=2))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead-")]
