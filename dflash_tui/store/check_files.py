@@ -8,6 +8,7 @@ keys, one `-- key: value` a line, all optional and none other than these:
     requires     log keys without which there is nothing to check, as in a panel's file
     thresholds   `name = number` separated by commas; the SELECT has each as $name, `[checks.NAME]` of config.toml sets
                  another number
+    cache        run: what it finds may be kept while the run has no new row; the SELECT then asks of this run alone
     next         what to look at when it finds something, one sentence
 
 What the SELECT may name, and what it gives, is in checks.py.
@@ -18,8 +19,17 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
-from dflash_tui.store.sql_header import Readers, Requirement, load_folder, read_header, read_order, read_requires
+from dflash_tui.store.sql_header import (
+    Readers,
+    Requirement,
+    load_folder,
+    one_of,
+    read_header,
+    read_order,
+    read_requires,
+)
 from dflash_tui.text import visible
 
 
@@ -39,6 +49,7 @@ class Check:
     requires: tuple[Requirement, ...] = ()
     thresholds: dict[str, float] = field(default_factory=dict)
     next: str = ""
+    cache: Literal["run"] | None = None
     broken: str | None = None
 
 
@@ -87,4 +98,5 @@ _READERS: Readers = {
     "requires": read_requires,
     "thresholds": _read_thresholds,
     "next": visible,
+    "cache": one_of("run"),
 }

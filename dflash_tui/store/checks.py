@@ -32,6 +32,7 @@ from dflash_tui import paths
 from dflash_tui.store.base import Finding, Severity
 from dflash_tui.store.cells import strict
 from dflash_tui.store.check_files import Check, load_checks
+from dflash_tui.store.panel_cache import Answers, Found
 from dflash_tui.store.panel_files import load_panels
 from dflash_tui.store.panel_report import View
 from dflash_tui.store.panel_windows import Rows, newest
@@ -53,15 +54,34 @@ class Question(NamedTuple):
     thresholds: Thresholds
 
 
-def run_checks(cursor: duckdb.DuckDBPyConnection, question: Question) -> list[Finding]:
-    """What all checks find of a run, the worst first. duckdb.InterruptException passes through."""
+def run_checks(cursor: duckdb.DuckDBPyConnection, question: Question, answers: Answers | None = None) -> list[Finding]:
+    """What all checks find of a run, the worst first; `answers` is what is kept from one time to the next.
+
+    duckdb.InterruptException passes through.
+    """
+    answers = answers or Answers()
+    num_forgets = answers.num_forgets
     view = View(cursor, question.run_id)
     try:
         found = _misnamed(question.thresholds)
         params = _Parameters(view, question)
         for check in load_checks():
+            key = (
+                question.run_id,
+                check.name,
+                check.sql,
+                str(question.thresholds.get(check.name)),
+                question.length_edges,
+            )
+            kept = answers.get(Found, *key) if check.cache else None
+            if kept and kept.state == view.state:
+                found += kept.findings
+                continue
             try:
-                found += _findings(check, view, params)
+                told = _findings(check, view, params)
+                if check.cache:
+                    answers.put(Found(view.state, told), num_forgets, *key)
+                found += told
             except SelectError as e:
                 found.append(_failed(check, str(e)))
                 # A statement that fails takes its transaction along.

@@ -153,7 +153,7 @@ class Database:
     def check(self, run_id: str) -> list[Finding]:
         question = Question(run_id, self._options.length_edges, self._options.thresholds)
         with self._reading() as db:
-            return apart(partial(run_checks, db, question), db.interrupt)
+            return apart(partial(run_checks, db, question, self._answers), db.interrupt)
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         with self._reading() as db:

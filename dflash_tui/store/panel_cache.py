@@ -1,7 +1,7 @@
-"""Panels' answers that are kept while this process lives, for as long as they stay true: whole ones while their run
-stands still, the rows of closed buckets while it grows.
+"""Answers of panels and checks that are kept while this process lives, for as long as they stay true: whole ones while
+their run stands still, the rows of closed buckets while it grows.
 
-What may be kept a panel's file says itself (`cache:` in its header), and how a run stands is one value, read in the
+What may be kept a file says itself (`cache:` in its header), and how a run stands is one value, read in the
 transaction that answers. Nothing here asks the database anything but that.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
-from dflash_tui.store.base import PanelResult, ResolvedWindow, Row
+from dflash_tui.store.base import Finding, PanelResult, ResolvedWindow, Row
 
 T = TypeVar("T")
 
@@ -85,6 +85,13 @@ class Kept(NamedTuple):
     result: PanelResult
 
 
+class Found(NamedTuple):
+    """A check's findings, when its run stood at `state`."""
+
+    state: RunState
+    findings: list[Finding]
+
+
 class Answers:
     """What is kept, the least recently used given up first. Safe from several threads."""
 
@@ -103,14 +110,17 @@ class Answers:
             found: T = self._entries[key][1]
             return found
 
-    def put(self, entry: Whole | Buckets | Kept, num_forgets: int, run_id: str, *question: Hashable) -> None:
+    def put(self, entry: Whole | Buckets | Kept | Found, num_forgets: int, run_id: str, *question: Hashable) -> None:
         """Keep `entry` as what `question` about a run was answered with, in place of what was kept before.
 
         `num_forgets` is as it was before the transaction began that `entry` was made in: what was seen of a run that
         was forgotten meanwhile is not kept.
         """
-        rows = entry.result.rows if isinstance(entry, Kept) else entry.rows if isinstance(entry, Buckets) else ()
-        size = 1 + len(rows)
+        size = 1
+        if isinstance(entry, Kept):
+            size += len(entry.result.rows)
+        elif isinstance(entry, Buckets):
+            size += len(entry.rows)
         with self._turn:
             if num_forgets != self.num_forgets:
                 return

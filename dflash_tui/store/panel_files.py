@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dflash_tui.runs import Window
-from dflash_tui.store.sql_header import Requirement, load_folder, read_header, read_order, read_requires
+from dflash_tui.store.sql_header import Requirement, load_folder, one_of, read_header, read_order, read_requires
 from dflash_tui.text import did_you_mean, visible
 
 # Each chart's options: those it needs, those it may have. Their values are columns of the rows, of which `y` may list
@@ -136,24 +136,15 @@ def _read_window(text: str) -> Window:
     raise ValueError(f"window {text!r}: write run, last N or A..B")
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"{text!r}: {did_you_mean(text, words)}")
-        return text
-
-    return read
-
-
 _READERS: dict[str, Callable[[str], Any]] = {
     "title": visible,
     "chart": _read_chart,
     "order": read_order,
     "unit": visible,
     "units": _read_units,
-    "scale": _one_of("linear", "log"),
-    "better": _one_of("lower", "higher"),
+    "scale": one_of("linear", "log"),
+    "better": one_of("lower", "higher"),
     "requires": read_requires,
     "window": _read_window,
-    "cache": _one_of("run", "buckets"),
+    "cache": one_of("run", "buckets"),
 }

@@ -125,3 +125,12 @@ def read_requires(text: str) -> tuple[Requirement, ...]:
             raise ValueError(f"requires {group.strip()!r}: write key, evals.key, or key | key")
         found.append(Requirement("evals" if is_eval else "steps", keys))
     return tuple(found)
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{text!r}: {did_you_mean(text, words)}")
+        return text
+
+    return read

@@ -6,6 +6,7 @@
 -- order: 50
 -- requires: evals.tau_linear_macro
 -- thresholds: share = 0.75, least = 1.5, block = 16
+-- cache: run
 -- next: run `python -m trainer.selfcheck`: a layer, a label or a mask off by one looks like this
 with newest as (
   select step, tau_linear_macro as tau, walk_accept_len as walk, accept_len as teacher, accuracy

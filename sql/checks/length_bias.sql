@@ -6,6 +6,7 @@
 -- order: 120
 -- requires: avg_seq_len, accuracy | ddtree_streak8
 -- thresholds: ratio = 1.5, errors = 4, rows = 2000, min_rows = 30
+-- cache: run
 -- next: look at the panel length_buckets; does the data of one length differ, or do positions go wrong beyond a length?
 with recent as (
   select step, accuracy, ddtree_streak8, case when avg_seq_len < $length_edges[1] then 'short'

@@ -6,6 +6,7 @@
 -- order: 70
 -- requires: lr
 -- thresholds: off = 0.02, share = 0.01
+-- cache: run
 -- next: a resume that began the schedule anew? another total_steps? look at the panel lr and at the table attempts
 with starts as (
   select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from records

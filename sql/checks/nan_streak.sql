@@ -5,6 +5,7 @@
 -- order: 10
 -- requires: loss | grad_norm
 -- thresholds: streak = 3
+-- cache: run
 -- next: go back to the checkpoint before it; look at the batch of its first step, the learning rate, the number format
 with logged as not materialized (
   select step, not coalesce(isfinite(loss), true) or not coalesce(isfinite(grad_norm), true) as is_bad,

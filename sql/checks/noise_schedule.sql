@@ -6,6 +6,7 @@
 -- order: 80
 -- requires: noise_std
 -- thresholds: off = 0.02, share = 0.01
+-- cache: run
 -- next: look at the panel noise beside lr, and at what the trainer adds the noise to (`noise.on`)
 with declared as materialized (
   select place, lead(place, 1, 9_000_000_000_000_000_000) over (order by place) as until,

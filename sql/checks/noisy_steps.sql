@@ -7,6 +7,7 @@
 -- order: 90
 -- requires: noise_std, loss
 -- thresholds: worse = 0.1, errors = 3, min_rows = 10
+-- cache: run
 -- next: less noise, or look whether it reaches what labels are made from (`noise.on = "all"`)
 with seen as not materialized (
   select step, loss, noise_std, line_no,

@@ -5,6 +5,7 @@
 -- order: 110
 -- requires: padding_eff
 -- thresholds: least = 0.7, drop = 0.1, rows = 2000, min_rows = 100
+-- cache: run
 -- next: more length buckets (`num_buckets`), or a larger batch_tokens; look at the panel batch
 with seen as not materialized (
   select step, padding_eff as y, generation * 1_000_000_000_000 + line_no as place

@@ -6,6 +6,7 @@
 -- order: 60
 -- requires: loss
 -- thresholds: part = 0.25, falls = 0.02, lr_share = 0.1, min_rows = 1000
+-- cache: run
 -- next: compare with an earlier run at the same steps; look at the learning rate, the noise and accuracy by length
 with seen as not materialized (
   select step, loss, lr, generation * 1_000_000_000_000 + line_no as place from core where run = $run and isfinite(loss)

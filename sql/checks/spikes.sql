@@ -6,6 +6,7 @@
 -- order: 30
 -- requires: grad_norm
 -- thresholds: factor = 500, least = 10, spreads = 8, begin = 0.02, min_rows = 100
+-- cache: run
 -- next: look at the loss and the batch at these steps; clip gradients (`max_grad_norm`) if they are not clipped
 with seen as (
   select step, grad_norm as g, generation, line_no

@@ -5,6 +5,7 @@
 -- order: 100
 -- requires: tok_per_sec
 -- thresholds: drop = 0.1, rows = 200
+-- cache: run
 -- next: look at who else uses the GPU (`dflash-tui hosts`), at padding, and at data_wait_s against step_time_s
 with seen as not materialized (
   select step, tok_per_sec as y, generation * 1_000_000_000_000 + line_no as place

@@ -6,6 +6,7 @@
 -- order: 20
 -- requires: grad_norm
 -- thresholds: median = 0.1, dead = 1e-5, rows = 2000, min_rows = 200
+-- cache: run
 -- next: compare grad_norm with a run that learns (`dflash-tui compare`); look at the loss and the learning rate
 with seen as not materialized (
   select step, grad_norm, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as g, generation, line_no

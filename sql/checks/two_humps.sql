@@ -7,6 +7,7 @@
 -- order: 40
 -- requires: loss
 -- thresholds: explained = 0.85, share = 0.05, apart = 0.25, rows = 2000, min_rows = 200
+-- cache: run
 -- next: two kinds of batches? look at the panel length_buckets and at bucket_loss; log the loss by kind of data
 with recent as (
   select step, loss as y, avg_seq_len as length, row_number() over (order by generation, line_no) as nth

@@ -57,6 +57,24 @@ def test_a_new_check_appears_changes_and_goes_without_a_restart(store: Database,
     assert "mine" not in {check.name for check in load_checks()}
 
 
+def test_what_is_kept_is_what_would_be_found(store: Database, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log", rows(300))
+    store.ingest("r", log)
+    write("mine", MINE.replace("-- next", "-- cache: run\n-- next"))
+    [first] = named(store, "mine")
+    assert store.check("r") == store.check("r")
+    with log.open("a") as more:
+        more.write('{"step": 301, "loss": 77.0}\n')
+    store.ingest("r", log)
+    [later] = named(store, "mine")
+    assert later.steps == [*first.steps, 301] and later.values["max"] == 77.0
+    write("mine", MINE.replace("-- next", "-- cache: run\n-- next").replace("limit = 5", "limit = 70"))
+    assert named(store, "mine")[0].steps == [301]
+    store.forget("r")
+    store.ingest("r", write_log(tmp_path / "other", rows(300, seed=7)))
+    assert named(store, "mine") == []
+
+
 def test_a_persons_check_replaces_a_bundled_one(store: Database, run: str) -> None:
     write("unlogged", "select 'critical' as severity, 'mine' as sentence")
     assert [(one.severity, one.sentence, one.steps, one.values) for one in named(store, "unlogged")] == [
