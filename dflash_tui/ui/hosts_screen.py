@@ -44,6 +44,7 @@ class HostsScreen(MainScreen):
         Binding("s", "shell", "shell", tooltip="A shell on this host, in this terminal; leave it to come back."),
         Binding("a", "add", "add", tooltip="Add a host: a name of ~/.ssh/config, an address, a container."),
         Binding("y", "copy", "copy", show=False, tooltip="Copy what is known of this host."),
+        Binding("tab", "app.focus_next", "below", show=False, tooltip="To what is known of it, to scroll; and back."),
         Binding("escape", "app.show_runs", "back", show=False, tooltip="Back to the list of runs."),
     ]
 
@@ -54,12 +55,13 @@ class HostsScreen(MainScreen):
         self._freshener = Freshener(self._refresh)
         self._runs: Sequence[Run] = ()
         self._seen_at = clock()
+        self._trouble = ""
         self._title = Static(classes="title-line")
         self._list = HostList()
         self._detail = Static(id="host-detail")
 
     def body(self) -> Iterator[Widget]:
-        yield from (self._title, self._list, VerticalScroll(self._detail, id="host-below", can_focus=False))
+        yield from (self._title, self._list, VerticalScroll(self._detail, id="host-below"))
 
     def on_mount(self) -> None:
         self._list.focus()
@@ -86,10 +88,9 @@ class HostsScreen(MainScreen):
     async def _refresh(self) -> None:
         try:
             self._runs = await self.seat.ask(lambda store: store.runs())
+            self._seen_at, self._trouble = self._clock(), ""
         except DflashError as e:
-            self._title.update(Content(visible(str(e))))
-            return
-        self._seen_at = self._clock()
+            self._trouble = visible(str(e))
         self._show()
 
     def _show(self) -> None:
@@ -101,10 +102,8 @@ class HostsScreen(MainScreen):
         self._list.styles.height = min(len(rows) + HEADER_LINES, share)
         self._list.show_rows(rows, ("No hosts yet.", "a adds one"))
         num_silent = sum(row.silent_s is not None for row in rows)
-        num_hosts = len(self.seat.config.hosts)
-        self._title.update(
-            Content(f"Hosts {num_hosts}" + (f" · {num_silent} without contact" if num_silent else "")), layout=False
-        )
+        parts = [f"Hosts {len(self.seat.config.hosts)}", f"{num_silent} without contact" if num_silent else ""]
+        self._title.update(Content(" · ".join(filter(None, [*parts, self._trouble]))), layout=False)
         self._show_detail()
 
     def _row(self, line: Line) -> HostRow:

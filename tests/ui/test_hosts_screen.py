@@ -214,6 +214,18 @@ async def test_the_command_log_is_empty_or_shows_what_ran_and_copies_it() -> Non
         await types(pilot, "~")
 
 
+async def test_what_a_check_found_is_scrolled_where_it_is_long() -> None:
+    async with hosts_screen(size=(80, 24)) as (pilot, seat):
+        seat.findings = [Finding(f"part{number}", "ok", "as it should be") for number in range(40)]
+        await go_to(pilot, "gpu2")
+        await pilot.press("c")
+        await sees(pilot, "✓ part0")
+        await pilot.press("tab", "end")
+        await sees(pilot, "✓ part39")
+        await pilot.press("tab", "j")
+        await sees(pilot, "▸ dead")
+
+
 async def test_a_check_that_finds_a_node_lists_its_containers() -> None:
     async with hosts_screen(spec("pve"), HostSpec(kind="local", name="local")) as (pilot, seat):
         seat.findings = [Finding("pct", "info", "this is a Proxmox node")]
