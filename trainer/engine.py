@@ -40,6 +40,7 @@ class Step:
     spilled: list[str] = field(default_factory=list)
     # Weighted sum of losses and sum of weights of the batches of each bucket, by its longest length.
     by_length: dict[int, list[float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def num_spilled(self) -> int:
@@ -64,6 +65,7 @@ class Engine:
         """`edges` are the lengths that losses are told apart by, in rising order: each is the longest of a bucket."""
         self._objective, self._optimizer, self._ranks, self._config = objective, optimizer, ranks, config
         self._edges = edges
+        self._notes: list[str] = []
         limit = config["max_grad_norm"]
         self.limit = math.inf if limit in (None, "none") else float(limit)
         self._device = objective.target.device
@@ -98,7 +100,8 @@ class Engine:
         together, made, apart = torch.split(added, sizes)
         made_of = dict(zip(PARTS, map(int, made.tolist()), strict=True))
         lengths = dict(zip(self._edges, apart.view(-1, 2).tolist(), strict=True))
-        step = Step(Tally(together), made_of, seconds=seconds, spilled=spilled, by_length=lengths)
+        step = Step(Tally(together), made_of, seconds=seconds, spilled=spilled, by_length=lengths, notes=self._notes)
+        self._notes = []
         with self._timed("opt_s", seconds):
             self._apply(step, lr)
         seconds["step_time_s"] = self._now() - began
@@ -110,7 +113,11 @@ class Engine:
             return self._accumulate(number, batch, noise_std, seconds)
         except Exception as e:
             if not is_out_of_memory(e):
-                raise
+                said = self._objective.attention.give_up(e)
+                if said is None:
+                    raise
+                self._notes.append(said)
+                return self._fitting(number, batch, noise_std, seconds)
         # Only here have the frames gone that held the batch's tensors.
         if self._device.type == "cuda":
             torch.cuda.empty_cache()

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from trainer.attention import Attention
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, eligible, every_anchor
 from trainer.data import answered
@@ -158,7 +159,9 @@ def _walk(judge: Objective, batch: Batch, features: Features, start: int, length
 
 def _judges(objectives: Sequence[Objective]) -> list[Objective]:
     """Against what the target wrote, whatever the drafters are trained on."""
-    return [replace(o, from_final=False, scoring=replace(o.scoring, mix=Mix())) for o in objectives]
+    return [
+        replace(o, from_final=False, scoring=replace(o.scoring, mix=Mix()), attention=Attention()) for o in objectives
+    ]
 
 
 def _heard(judges: Sequence[Objective], batch: Batch) -> Iterable[tuple[Objective, Features]]:

@@ -2,17 +2,17 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from trainer.attention import Attention
 from trainer.batches import Batch
-from trainer.blocks import Anchors, cut, visible
+from trainer.blocks import Anchors, cut
 from trainer.loss import Scoring, score
 from trainer.metrics import Tally
-from trainer.model import Attends, Drafter, attend_dense
-from trainer.structured import attend_structured
+from trainer.model import Drafter
 from trainer.target import Features, Target
 
 
@@ -25,6 +25,7 @@ class Objective:
     block_size: int
     scoring: Scoring
     from_final: bool = False
+    attention: Attention = field(default_factory=Attention)
 
     def features(self, batch: Batch) -> tuple[Features, float]:
         """The target's features of the batch, and the seconds they took."""
@@ -52,15 +53,9 @@ class Objective:
             target.embed(blocks.inputs.flatten(1)),
             target.rotary(blocks.positions.flatten(1)),
             context,
-            self._attends(anchors, batch.tokens.shape[1]),
+            self.attention.attends(anchors, batch.tokens.shape[1], self.block_size, set(self.drafter.shape.windows)),
         )
         return score(target, hidden, blocks, features.final, self.scoring)
-
-    def _attends(self, anchors: Anchors, num_context: int) -> Attends:
-        windows = set(self.drafter.shape.windows)
-        if anchors.positions.device.type == "cpu":
-            return {window: attend_structured(anchors, self.block_size, window) for window in windows}
-        return {window: attend_dense(visible(anchors, num_context, self.block_size, window)) for window in windows}
 
 
 def noisy(features: Features, kind: str, std: float, on: str, generator: torch.Generator) -> Features:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from trainer import capture, checkpoint, drafts, schedule
+from trainer.attention import Attention
 from trainer.batches import seed_for
 from trainer.captured import Captured
 from trainer.config import Config, nest
@@ -92,7 +93,8 @@ class Run:
             "target_layer_ids": self._target.layer_ids,
         }
         from_final = config["teacher"] == "final_hidden"
-        self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final)
+        attention = Attention(config["attention"])
+        self._objective = Objective(self._target, self._drafter, config["block_size"], scoring, from_final, attention)
         self._optimizer = Optimizer(self._drafter, config)
         self._engine = Engine(self._objective, self._optimizer, ranks, config, self._feed.edges)
         self._faults = Faults(config["max_nonfinite_steps"])
@@ -142,6 +144,8 @@ class Run:
         self._by_length.add(step)
         if self.is_due(self._config["log_every"]) or not step.stepped or self.step == self.total_steps:
             self._record()
+        for note in step.notes:
+            self._warn(note)
         spilled = [text for texts in self._ranks.gather(step.spilled) for text in texts] if step.num_spilled else []
         if said := self._faults.judge(self.step, step, spilled, self._spoiled_lines):
             self._warn(said)

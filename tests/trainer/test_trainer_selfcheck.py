@@ -61,7 +61,7 @@ def test_a_look_at_the_anchors_own_feature_is_found(config, capsys, monkeypatch)
 
         return attend
 
-    monkeypatch.setattr("trainer.step.attend_structured", leaking)
+    monkeypatch.setattr("trainer.attention.attend_structured", leaking)
     told = verdicts(config, capsys, 1)
     assert told["leak"] == "FAIL" and told["taps"] == "ok"
 
