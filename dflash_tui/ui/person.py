@@ -4,12 +4,14 @@ A no is remembered until he does something by hand: hosts that are tried again b
 """
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
 from dflash_tui.hosts.person import HostKey
-from dflash_tui.ui.question_screens import HostKeyScreen, PassphraseScreen, QuestionScreen
+
+if TYPE_CHECKING:
+    from dflash_tui.ui.question_screens import QuestionScreen
 
 
 class SessionPerson:
@@ -26,6 +28,8 @@ class SessionPerson:
         self._refused.clear()
 
     async def trusts(self, key: HostKey) -> bool:
+        from dflash_tui.ui.question_screens import HostKeyScreen
+
         async with self._turn:
             # Whoever waited for his turn may have waited for the answer to the same question.
             if key in self._trusted or key in self._refused:
@@ -35,6 +39,8 @@ class SessionPerson:
             return is_trusted
 
     async def passphrase(self, key_file: str, *, is_repeated: bool) -> str | None:
+        from dflash_tui.ui.question_screens import PassphraseScreen
+
         async with self._turn:
             if key_file in self._refused:
                 return None
@@ -43,7 +49,7 @@ class SessionPerson:
                 self._refused.add(key_file)
             return words
 
-    async def _ask(self, screen: QuestionScreen[Any]) -> Any:
+    async def _ask(self, screen: "QuestionScreen[Any]") -> Any:
         """What the dialog is dismissed with; None too when the session ends meanwhile, or has ended."""
         if not self._app.is_running:
             return None
@@ -56,7 +62,7 @@ class SessionPerson:
                 screen.withdraw()
             raise
 
-    async def _put(self, screen: QuestionScreen[Any], answer: "asyncio.Future[Any]") -> None:
+    async def _put(self, screen: "QuestionScreen[Any]", answer: "asyncio.Future[Any]") -> None:
         said = None
         try:
             said = await self._app.push_screen_wait(screen)

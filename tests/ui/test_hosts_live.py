@@ -5,15 +5,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from dflash_tui import config, control, paths
+from dflash_tui.collect import note_run
 from dflash_tui.control import ScriptRequest
 from dflash_tui.hosts import journal
 from dflash_tui.hosts.ssh import keys as private_keys
+from dflash_tui.runs import RunEvent, RunRecord
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.seat import SessionSeat
 
@@ -106,9 +109,9 @@ async def test_an_unknown_key_is_asked_for_once_by_a_key_press(
     assert {command.host for command in journal.commands()} >= {"new"}
 
 
-async def test_a_locked_key_is_opened_inside_the_session(
-    box: SshServer, ssh_config: Path, home: Path, tmp_path: Path
-) -> None:
+@pytest.fixture
+def vault(box: SshServer, ssh_config: Path, tmp_path: Path) -> Path:
+    """The host `vault` of ~/.ssh/config: the one key that it takes is locked."""
     pytest.importorskip("bcrypt", reason="asyncssh opens no locked key without it; `make test` installs it")
     private_keys._unlocked.clear()
     key = tmp_path / "locked"
@@ -116,6 +119,10 @@ async def test_a_locked_key_is_opened_inside_the_session(
     keygen("-q", "-p", "-P", "", "-N", PASSPHRASE, "-f", key)
     with ssh_config.open("a") as file:
         file.write(stanza("vault", box, box.user, IdentityFile=f'"{key}"'))
+    return key
+
+
+async def test_a_locked_key_is_opened_inside_the_session(vault: Path, home: Path, tmp_path: Path) -> None:
     async with hosts_screen(home, ssh_host("vault", tmp_path)) as pilot:
         await shows(pilot, "▲ auth failed", "is locked by a passphrase")
         await pilot.press("c")
@@ -128,6 +135,28 @@ async def test_a_locked_key_is_opened_inside_the_session(
         await shows(pilot, "✓ reach", "● reachable")
         await sees_no(pilot, "Passphrase of")
         assert PASSPHRASE not in screen_text(pilot.app)
+
+
+async def test_a_live_run_behind_a_locked_key_asks_once_by_itself(vault: Path, home: Path, tmp_path: Path) -> None:
+    async with hosts_screen(home, ssh_host("vault", tmp_path)) as pilot:
+        session = pilot.app.seat._session  # type: ignore[attr-defined]
+        record, running = RunRecord("r", "r", "train", host="vault", created=1.0), RunEvent(1.0, "state", "running")
+        await session.ask(partial(note_run, record, running))
+        await session.refresh()
+        await shows(pilot, "Passphrase of")
+        await pilot.press("escape")
+        await shows(pilot, "next try in", "lets none of our keys in")
+        await session.refresh()
+        await pilot.press("1")
+        await shows(pilot, "1 running")
+        assert "Passphrase of" not in screen_text(pilot.app), "a no is a no until something is done by hand"
+        await pilot.press("3", "c")
+        await shows(pilot, "Passphrase of")
+        await types(pilot, PASSPHRASE)
+        await pilot.press("enter")
+        await shows(pilot, "✓ reach")
+        await pilot.press("1")
+        await shows(pilot, "○ absent")
 
 
 async def test_a_host_that_goes_silent_says_since_when_and_one_with_another_key_is_refused(
