@@ -87,7 +87,7 @@ def write(folder: Path, saved: Saved, keep: int, best: int = 0) -> Path:
         shutil.rmtree(final)
     draft.rename(final)
     _sync(folder)
-    for old in _newest_first(folder)[keep:]:
+    for old in newest_first(folder)[keep:]:
         if old.name != f"step-{best}":
             shutil.rmtree(old)
     return final
@@ -99,7 +99,7 @@ def find(folder: Path, draft_config: dict[str, Any]) -> tuple[Checkpoint | None,
     Raises RunError if there are checkpoints but none is whole, ConfigError if the one found is of another drafter.
     """
     passed_over = []
-    for place in _newest_first(folder):
+    for place in newest_first(folder):
         try:
             found = _read(place)
         except (OSError, ValueError, KeyError) as e:
@@ -149,7 +149,8 @@ def _read(place: Path) -> Checkpoint:
     return Checkpoint(place.name, files)
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def newest_first(folder: Path) -> list[Path]:
+    """The checkpoints in `folder`, whole or not."""
     places = [place for place in folder.glob("step-*") if place.name[5:].isdecimal()]
     return sorted(places, key=lambda place: int(place.name[5:]), reverse=True)
 

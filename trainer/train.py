@@ -59,7 +59,11 @@ def make_drafter(config: Config, target: Target) -> Drafter:
     if config["init_from"] is None:
         drafter = Drafter(shape, torch.Generator().manual_seed(seed_for(config["seed"], "weights", 0)))
     else:
-        draft = drafts.read(Path(config["init_from"]))
+        source = Path(config["init_from"])
+        if not source.exists():
+            # A run that has begun has checkpoints of that drafter itself.
+            source = next(iter(checkpoint.newest_first(Path(config["run_dir"]) / "checkpoints")), source)
+        draft = drafts.read(source)
         drafts.check_fits(draft, draft_config(target, shape, config["block_size"]), shape)
         drafter = draft.drafter()
     drafter.recompute = config["activation_checkpointing"]

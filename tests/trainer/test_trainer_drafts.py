@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from trainer.loss import Scoring
 from trainer.model import Drafter
 from trainer.run import run
 from trainer.step import Objective
+from trainer.target import Target
 from trainer.zlab import draft_config, draft_shape
 
 from .trainer_setup import ROOT, checked, events, write_rows
@@ -157,6 +160,22 @@ def test_a_run_goes_on_from_a_drafter_that_was_exported(tmp_path, settings, form
     assert [last[key] for key in told] == [first[key] for key in told]
     assert events(tmp_path / "first", "eval")[0]["eval_loss"] != first["eval_loss"]
     assert events(tmp_path / "second", "start")[0]["config"]["init_from"] == str(out)
+
+
+def test_a_run_that_has_begun_needs_the_drafter_that_it_went_on_from_no_more(tmp_path, settings):
+    """It was of another width than one that is built like the target."""
+    config = settings("first", total_steps=1)
+    target = Target(config)
+    drafter = Drafter(replace(draft_shape(target, (None, None)), intermediate_size=96))
+    told = draft_config(target, drafter.shape, BLOCK)
+    given = checkpoint.write(tmp_path / "given", checkpoint.Saved(0, drafter, told, {}), 1)
+    assert run(settings("run", init_from=str(given), total_steps=2)) == 0
+    shutil.rmtree(given)
+    assert run(settings("run", init_from=str(given), total_steps=3)) == 0
+    assert [r["step"] for r in events(tmp_path / "run", "train")] == [1, 2, 3]
+    made = drafts.read(tmp_path / "run" / "checkpoints" / "step-3")
+    assert made.weights["layers.0.mlp.up_proj.weight"].shape == (96, 160)
+    assert run(settings("other", init_from=str(given))) == 2
 
 
 @pytest.mark.parametrize(

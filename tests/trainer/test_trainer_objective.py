@@ -1,11 +1,13 @@
 """The drafter and its loss against a restatement in plain loops, and what must never reach them."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from trainer.attention import Attention
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, draw_anchors
 from trainer.config import ConfigError
@@ -130,7 +132,9 @@ def test_giving_up_and_computing_again_changes_no_gradient(objective, batch, anc
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
 
 
-def test_padding_gives_finite_gradients(objective, batch, anchors):
+@pytest.mark.parametrize("kind", ["structured", "dense"])
+def test_padding_gives_finite_gradients(objective, batch, anchors, kind):
+    objective = replace(objective, attention=Attention(kind))
     objective.drafter.zero_grad()
     features, _ = objective.features(batch)
     objective.loss(batch, features, anchors)[0].backward()
