@@ -41,8 +41,8 @@ class Gathering:
     async def take_in(self, run_ids: Iterable[str], heard: Iterable[str], *, is_urgent: bool) -> dict[str, str]:
         """Until what the mirrors of these runs hold is in the tables, and that the host of those that were `heard`
         has answered. By run, why one could not be taken in."""
-        mine = self._next
-        mine.run_ids.update(run_ids)
+        mine, asked = self._next, set(run_ids)
+        mine.run_ids |= asked
         mine.heard.update(heard)
         if is_urgent:
             mine.is_urgent.set()
@@ -50,7 +50,8 @@ class Gathering:
             mine.work = asyncio.create_task(self._work(mine))
             self._working.add(mine.work)
             mine.work.add_done_callback(self._working.discard)
-        return await asyncio.shield(mine.work)
+        troubles = await asyncio.shield(mine.work)
+        return {run_id: words for run_id, words in troubles.items() if run_id in asked}
 
     async def close(self) -> None:
         """Once all that lies in the mirrors is in the tables, and no thread works on it any more."""
