@@ -16,7 +16,7 @@ from dflash_tui.store.database import Database
 
 BUNDLED = sorted(file.stem for file in (paths.bundled("sql") / "panels").glob("*.sql"))
 # These say in a note of each figure what is missing, so they have rows as soon as the run has one.
-LONG_FORM = {"vitals", "dynamics", "budget"}
+LONG_FORM = {"vitals", "dynamics", "budget", "health"}
 
 
 def ingest(store: Database, tmp_path: Path, rows: Iterable[dict[str, Any]], run: str = "run") -> None:
@@ -55,7 +55,7 @@ def test_every_panel_answers_on_a_full_an_empty_and_a_bare_log(
     full = one(store, name, run="full")
     assert (full.state, full.why) == ("rows", None)
     assert full.rows and all(len(row) == len(full.columns) == len(full.units) for row in full.rows)
-    assert set(full.axes) <= {"x", "y", "y2", "low", "high", "clip"}
+    assert set(full.axes) <= {"x", "y", "y2", "n", "low", "high", "clip"}
 
     store.register_run(RunRecord("empty", "empty", "train"))
     empty = one(store, name, run="empty")
@@ -208,7 +208,7 @@ def test_headlines_count_non_finite_values(store: Database, tmp_path: Path) -> N
     found = ask(store)
     charts = {panel.name: panel for panel in found.values() if panel.name not in LONG_FORM | {"length_buckets"}}
     with_headline = {name: panel.headline for name, panel in charts.items() if panel.state == "rows"}
-    assert len(with_headline) == 8
+    assert len(with_headline) == 9
     assert all(headline and headline.endswith(" · 3 non-finite") for headline in with_headline.values()), with_headline
     # A run that went NaN altogether still says so in its headline.
     recent = one(store, "loss", window=Window.between(3, 7))

@@ -226,7 +226,8 @@ def test_every_bundled_panel_may_be_kept() -> None:
     bundled = [panel for panel in load_panels() if panel.file.parent == paths.bundled("sql") / "panels"]
     assert {panel.name for panel in bundled if panel.cache is None} == set()
     assert {panel.name for panel in bundled if panel.cache == "run"} == {
-        "acceptance", "budget", "dynamics", "length_buckets", "vitals"
+        "acceptance", "bucket_loss", "budget", "dynamics", "grad_hist", "health", "length_buckets", "positions",
+        "step_time", "vitals",
     }  # fmt: skip
 
 

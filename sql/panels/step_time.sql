@@ -1,0 +1,39 @@
+-- Where the time of a step goes: mean seconds of each part over the newest 200 rows in view that hold step_time_s.
+-- `other` is what the parts leave of it.
+--
+-- title: time of a step
+-- chart: bars x=part y=seconds
+-- order: 105
+-- unit: s
+-- units: -, s, rows
+-- better: lower
+-- requires: step_time_s
+-- cache: run
+with recent as (
+  select step_time_s, data_wait_s, target_fwd_s, fwd_s, bwd_s, opt_s from records
+  where run = $run and step between $first and $last and event = 'train' and step_time_s is not null
+  order by generation desc, line_no desc limit 200
+)
+select format('{:.3g} s a step over the last {:,} rows that say so', avg(step_time_s) filter (isfinite(step_time_s)),
+  count(*))
+from recent;
+
+with recent as (
+  select step_time_s, data_wait_s, target_fwd_s, fwd_s, bwd_s, opt_s from records
+  where run = $run and step between $first and $last and event = 'train' and step_time_s is not null
+  order by generation desc, line_no desc limit 200
+),
+means as (
+  select count(*) as n, avg(step_time_s) filter (isfinite(step_time_s)) as whole,
+    avg(data_wait_s) filter (isfinite(data_wait_s)) as wait,
+    avg(target_fwd_s) filter (isfinite(target_fwd_s)) as target,
+    avg(fwd_s) filter (isfinite(fwd_s)) as forward, avg(bwd_s) filter (isfinite(bwd_s)) as backward,
+    avg(opt_s) filter (isfinite(opt_s)) as optimizer
+  from recent
+)
+select v.* from means, (values
+  ('data', wait, n), ('target', target, n), ('forward', forward, n), ('backward', backward, n),
+  ('optimizer', optimizer, n),
+  ('other', greatest(whole - coalesce(wait, 0) - coalesce(target, 0) - coalesce(forward, 0) - coalesce(backward, 0)
+    - coalesce(optimizer, 0), 0), n)) v(part, seconds, n)
+where v.seconds is not null;
