@@ -34,9 +34,9 @@ positions as (
   where run = $run and step between $first and $last and position_acc is not null and event in ('eval', 'train')
   order by event = 'eval' desc, generation desc, line_no desc limit 1
 )
-select metric, stat, value from figures
+select metric, stat, value from figures where isfinite(value)
 union all
 select metric, 'last', value from trained t where not exists (select 1 from figures f where f.metric = t.metric and f.stat = 'last')
 union all
 select 'position_acc', slot::varchar, value from (select unnest(p) as value, generate_subscripts(p, 1) as slot from positions)
-where value is not null;
+where isfinite(value);
