@@ -11,7 +11,8 @@
 -- cache: run
 with recent as (
   select bucket_loss as b from records
-  where run = $run and step between $first and $last and event = 'train' and bucket_loss is not null
+  where run = $run and step between $first and $last and step >= $recent and event = 'train'
+    and bucket_loss is not null
   order by generation desc, line_no desc limit 200
 ),
 long_form as (

@@ -12,15 +12,6 @@ with recent as (
   select grad_norm, if(isfinite(grad_norm) and grad_norm > 0, ln(grad_norm), null) as y
   from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
-)
-select concat_ws(' · ', format('p50 {:.4g}', exp(median(y))),
-  format('{:,} of the last {:,} rows > 0', count(y), count(*)))
-from recent;
-
-with recent as (
-  select grad_norm, if(isfinite(grad_norm) and grad_norm > 0, ln(grad_norm), null) as y
-  from core where run = $run and step between $first and $last and step >= $recent
-  order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 edges as (
   select min(y) as least, coalesce(nullif((max(y) - min(y)) / 30, 0), 0.01) as size,

@@ -11,7 +11,8 @@
 -- cache: run
 with newest as (
   select position_acc as p, event, step from records
-  where run = $run and step between $first and $last and event in ('eval', 'train') and position_acc is not null
+  where run = $run and step between $first and $last and (event = 'eval' or event = 'train' and step >= $recent)
+    and position_acc is not null
   order by event = 'eval' desc, generation desc, line_no desc limit 1
 )
 select concat_ws(' · ', format('{} at step {:,}', if(event = 'eval', 'evaluation', 'training'), step),
@@ -20,7 +21,8 @@ from newest;
 
 with newest as (
   select position_acc as p from records
-  where run = $run and step between $first and $last and event in ('eval', 'train') and position_acc is not null
+  where run = $run and step between $first and $last and (event = 'eval' or event = 'train' and step >= $recent)
+    and position_acc is not null
   order by event = 'eval' desc, generation desc, line_no desc limit 1
 )
 select slot::varchar as slot, accuracy from (

@@ -209,7 +209,7 @@ def test_headlines_count_non_finite_values(store: Database, tmp_path: Path) -> N
     charts = {panel.name: panel for panel in found.values() if panel.name not in LONG_FORM | {"length_buckets"}}
     with_headline = {name: panel.headline for name, panel in charts.items() if panel.state == "rows"}
     assert len(with_headline) == 9
-    assert all(headline and headline.endswith(" · 3 non-finite") for headline in with_headline.values()), with_headline
+    assert all(headline and headline.endswith("3 non-finite") for headline in with_headline.values()), with_headline
     # A run that went NaN altogether still says so in its headline.
     recent = one(store, "loss", window=Window.between(3, 7))
     assert recent.headline == "p50 4 · p10-p90 3.6-4.4 · mean 4 · last 5 rows · 3 non-finite"

@@ -20,7 +20,7 @@ def test_the_histogram_holds_every_norm_once_in_equal_steps_of_its_logarithm(sto
     assert low[0] == pytest.approx(norms[0]) and high[-1] == pytest.approx(norms[29])
     steps = [math.log(h / b) for b, h in zip(low, high, strict=True)]
     assert steps == pytest.approx([steps[0]] * len(steps))
-    assert panel.headline == "p50 0.04489 · 30 of the last 32 rows > 0 · 1 non-finite"
+    assert panel.headline == "1 non-finite"
     ingest(store, tmp_path, [{"step": s, "grad_norm": 0.5} for s in range(1, 9)], run="constant")
     [row] = one(store, "grad_hist", run="constant").rows
     assert row[0] == pytest.approx(0.5) and row[1] > row[0] and row[2] == 8
