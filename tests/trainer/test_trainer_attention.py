@@ -15,7 +15,7 @@ from .test_trainer_packing import random_rows, rows_of_lengths
 from .trainer_setup import ROOT, checked, events, write_rows
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(rows_of_lengths, st.integers(1, 4), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([None, 2, 5]))
 def test_flex_is_the_dense_one(rows, count, block_size, seed, window):
     """Forward alone: on a CPU it has no backward."""

@@ -154,14 +154,14 @@ def test_in_process_it_writes_what_training_would_have_written(tmp_path, tiny, r
 
 def test_sequences_are_tokenised_once_and_mapped(tmp_path, rows, monkeypatch):
     assert run(settings(tmp_path / "run", rows)) == 0
-    made = (tmp_path / "run" / "sequences" / "manifest.json").stat()
+    made = (tmp_path / "run" / "sequences" / "manifest.json").stat().st_mtime_ns
 
     def never(*_args: object, **_kwargs: object) -> None:
         raise AssertionError("rows were read again")
 
     monkeypatch.setattr("trainer.dataset.read_talks", never)
     assert run(settings(tmp_path / "run", rows)) == 0
-    assert (tmp_path / "run" / "sequences" / "manifest.json").stat() == made
+    assert (tmp_path / "run" / "sequences" / "manifest.json").stat().st_mtime_ns == made
     sequences = Sequences(tmp_path / "run" / "sequences")
     maps = Path("/proc/self/maps")
     assert not maps.exists() or str(tmp_path / "run" / "sequences" / "tokens.bin") in maps.read_text()
