@@ -24,9 +24,10 @@ from ..pvehost.fixtures import stanza
 from ..pvehost.proxy import FaultProxy
 from ..pvehost.pve import PveHost
 from ..pvehost.sshd import SshServer, missing_sshd, write_known_hosts
-from .cockpit import screen_text, sees, sees_no, types, until
+from .cockpit import screen_text, types, until
 
 PASSPHRASE = "ein Wort, 2"
+PATIENCE_S = 90.0
 STEPS = """
 import itertools, time
 for step in itertools.count(1):
@@ -57,9 +58,9 @@ async def hosts_screen(home: Path, toml: str) -> AsyncIterator[Pilot[None]]:
     app = DflashApp(lambda advanced: SessionSeat(config.load(), advanced))
     try:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            await sees(pilot, "No runs yet.")
+            await shows(pilot, "No runs yet.")
             await pilot.press("3")
-            await sees(pilot, "local  this machine")
+            await shows(pilot, "local  this machine")
             await pilot.press("j")
             yield pilot
     finally:
@@ -76,10 +77,14 @@ def keygen(*words: str | Path) -> str:
     return subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
 
 
+async def shows_no(pilot: Pilot[None], words: str) -> None:
+    await until(pilot, lambda: words not in screen_text(pilot.app), f"{words!r} gone from the screen", PATIENCE_S)
+
+
 async def shows(pilot: Pilot[None], *words: str) -> None:
     """`sees`, with the patience that a real machine takes, whatever else this one does."""
     for word in words:
-        await until(pilot, lambda word=word: word in screen_text(pilot.app), f"{word!r} on the screen", 30)
+        await until(pilot, lambda word=word: word in screen_text(pilot.app), f"{word!r} on the screen", PATIENCE_S)
 
 
 def line_of(pilot: Pilot[None], name: str) -> str:
@@ -133,7 +138,7 @@ async def test_a_locked_key_is_opened_inside_the_session(vault: Path, home: Path
             await types(pilot, words)
             await pilot.press("enter")
         await shows(pilot, "✓ reach", "● reachable")
-        await sees_no(pilot, "Passphrase of")
+        await shows_no(pilot, "Passphrase of")
         assert PASSPHRASE not in screen_text(pilot.app)
 
 
@@ -165,7 +170,7 @@ async def test_a_host_that_goes_silent_says_since_when_and_one_with_another_key_
     ssh_config.write_text(stanza("gpu", server, server.user))
     async with hosts_screen(home, ssh_host("gpu", tmp_path)) as pilot:
         await shows(pilot, "ssh gpu, python")
-        await until(pilot, lambda: screen_text(pilot.app).count("● reachable") == 2, "both reachable", 30)
+        await until(pilot, lambda: screen_text(pilot.app).count("● reachable") == 2, "both reachable", PATIENCE_S)
         server.end_sessions()
         server.stop()
         await pilot.press("c")
@@ -182,7 +187,7 @@ async def test_containers_hang_under_their_node_and_each_says_how_it_stands(pve_
     toml = "".join(f'[hosts.ct{n}]\nkind = "proxmox"\naddress = "pve"\nvmid = {n}\n' for n in (200, 201))
     async with hosts_screen(home, toml) as pilot:
         await shows(pilot, "pve ", "├ ct200", "├ ct201", "└ 202 train202", "container 201 o")
-        await until(pilot, lambda: line_of(pilot, "├ ct200").count("● reachable") == 1, "ct200 reachable", 30)
+        await until(pilot, lambda: line_of(pilot, "├ ct200").count("● reachable") == 1, "ct200 reachable", PATIENCE_S)
         await pilot.press("j", "j")
         await shows(pilot, "container 201 (train201) on pve", "start it with `pct start 201`")
         pve_box.set_lock(200, "backup")
@@ -209,7 +214,9 @@ async def test_a_cut_link_is_told_on_its_runs_which_stay_as_they_were(
                 await pilot.press("1")
                 await shows(pilot, "● running", "mine")
                 await pilot.press("enter")
-                await shows(pilot, "● running", "step ")
+                # A first contact has been noted: from then on a silence has a beginning.
+                await until(pilot, lambda: "  step " in screen_text(pilot.app).splitlines()[0], "a step", PATIENCE_S)
+                await shows(pilot, "  seen ")
                 proxy.is_refusing = True
                 proxy.reset()
                 await shows(pilot, "next try in", "  no contact for ")
@@ -217,12 +224,14 @@ async def test_a_cut_link_is_told_on_its_runs_which_stay_as_they_were(
                 await pilot.press("escape")
                 await shows(pilot, "1 running · 1 without contact", "no contact for")
                 await pilot.press("3")
-                await until(pilot, lambda: line_of(pilot, "▸ gpu").count("1?") == 1, "one run, by what is known", 30)
+                await until(
+                    pilot, lambda: line_of(pilot, "▸ gpu").count("1?") == 1, "one run, by what is known", PATIENCE_S
+                )
                 proxy.is_refusing = False
                 await pilot.press("c")
                 await shows(pilot, "✓ reach", "● reachable")
                 await pilot.press("1")
-                await sees_no(pilot, "without contact")
+                await shows_no(pilot, "without contact")
             finally:
                 proxy.is_refusing = False
                 await control.stop(session, record.run_id, kill=True)
@@ -234,7 +243,7 @@ async def test_an_address_that_is_none_is_a_sentence_and_delays_no_other(home: P
         await pilot.press("s")
         await shows(pilot, "user@host:port or [v6]:port")
         await pilot.press("c")
-        await until(pilot, lambda: line_of(pilot, "▸ odd").count("✗ unreachable") == 1, "checked", 30)
+        await until(pilot, lambda: line_of(pilot, "▸ odd").count("✗ unreachable") == 1, "checked", PATIENCE_S)
         await pilot.press("k")
         await shows(pilot, "local  this machine")
 
@@ -253,8 +262,8 @@ async def test_keys_answer_while_no_host_does(
         async with hosts_screen(home, "".join(ssh_host(name, tmp_path) for name in names)) as pilot:
             await until(pilot, lambda: screen_text(pilot.app).count("◌ looking") == 4, "all four being looked at")
             await pilot.press("j", "j", "j")
-            await sees(pilot, "▸ dark3", "ssh dark3")
+            await shows(pilot, "▸ dark3", "ssh dark3")
             await pilot.press("1", "3", "tilde")
-            await sees(pilot, "Commands of this session", "● running")
+            await shows(pilot, "Commands of this session", "● running")
             await pilot.press("escape")
             assert screen_text(pilot.app).count("◌ looking") == 4, "none has answered meanwhile"
