@@ -51,8 +51,12 @@ class Forms:
         each, None for one that must be read by itself."""
         shadows = _count(data)
         known = self._known
-        if not shadows.keys() <= known.keys():
-            known = self._learn(data)
+        if missing := shadows.keys() - known.keys():
+            if len(known) >= _MAX_FORMS:
+                # Another thread may still read the full one.
+                known, missing = {}, set(shadows)
+                self._known = known
+            self._learn(data, missing, known)
         met: Counter[Form] = Counter()
         for shadow, times in shadows.items():
             if form := known[shadow]:
@@ -61,16 +65,17 @@ class Forms:
             return met
         return [known[shadow] for shadow in _shadow(data).split(b"\n")]
 
-    def _learn(self, data: bytes) -> dict[bytes, Form | None]:
-        """The forms that are known, those of `data` among them."""
-        if len(self._known) >= _MAX_FORMS:
-            # Another thread may still read the full one.
-            self._known = {}
-        known = self._known
-        for shadow, line in zip(_shadow(data).split(b"\n"), data.split(b"\n"), strict=True):
-            if shadow not in known:
+    def _learn(self, data: bytes, missing: set[bytes], known: dict[bytes, Form | None]) -> None:
+        """Look at a line of `data` for each shadow that is missing."""
+        at = 0
+        # Mostly the first line is like all others.
+        while missing:
+            end = data.find(b"\n", at)
+            line = data[at:] if end < 0 else data[at:end]
+            if (shadow := _shadow(line)) in missing:
                 known[shadow] = _look_at(line, self._names)
-        return known
+                missing.remove(shadow)
+            at = end + 1
 
 
 def _shadow(data: bytes) -> bytes:

@@ -309,7 +309,14 @@ def _copies(run: _Standing) -> dict[int, _Copy]:
     older = dict(run.mirror.older(TRAIN_LOG))
     numbers = range(run.generation, 2 + max(older, default=0))
     paths = {number: older.get(number) or run.mirror.path(TRAIN_LOG) for number in numbers or (run.generation,)}
-    return {number: _Copy(path, path.stat().st_size if path.exists() else 0) for number, path in paths.items()}
+    return {number: _Copy(path, _size(path)) for number, path in paths.items()}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _sources(run: _Standing) -> Iterator[_Source]:

@@ -25,6 +25,8 @@ from dflash_tui.store.logged import Logged
 
 SCHEMA = "staging"
 _tables = count(1)
+# So many rows are read by one thread, in their order.
+_ROW_GROUP = 122_880
 # Line, step and epoch of a train row of rank 0 that has a step.
 TrainRow = tuple[int, int, float | None]
 _IS_TRAIN = "coalesce(named, said) = 'train' and coalesce(rank, 0) = 0"
@@ -105,7 +107,7 @@ def stage(
         except (duckdb.InvalidInputException, duckdb.BinderException):
             return None  # A number that is none fails the whole statement, and so do keys that differ in case only.
     staged = Staged(table, statement.columns, pieces.has_unknown or "extra" in pieces.columns)
-    found = _count(db, staged)
+    found = _count(db, staged, sum(pieces.nums))
     total: Counter[str] = Counter()
     for cells, _ in found.values():
         total.update(cells)
@@ -240,24 +242,25 @@ def _value(kind: str, cell: str) -> str:
     return f"case when {cell} = floor({cell}) and abs({cell}) < {limit} then {cell}::{kind} end"
 
 
-def _count(db: duckdb.DuckDBPyConnection, staged: Staged) -> dict[int, tuple[Counter[str], SourceCount]]:
+def _count(db: duckdb.DuckDBPyConnection, staged: Staged, num_rows: int) -> dict[int, tuple[Counter[str], SourceCount]]:
     """Of each source, the cells and unknown keys that are there, and what the rules of a resume ask."""
+    order = " order by rowid" if num_rows > _ROW_GROUP else ""
     cells = "".join(f', count("{column}")' for column in staged.columns)
     # Even of a single row each of these costs a millisecond to plan.
     unknown_keys = "list(distinct json_keys(json_merge_patch('{}', extra))) filter (extra is not null)"
     extra = f"sum(len(list_distinct(json_keys(extra)))), {unknown_keys}" if staged.has_extra else "0, null"
     rows = db.execute(f"""
-select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), list(step order by rowid) filter ({_HAS_STEP}),
+select source, count(*), count(*) filter ({_IS_TRAIN} and step is null), list(step{order}) filter ({_HAS_STEP}),
   (arg_max({{'epoch': epoch}}, rowid) filter ({_HAS_STEP})).epoch, {extra}, count(named){cells}
 from {staged.table} group by source""").fetchall()  # noqa: S608
     found = {}
-    for source, num_rows, num_without, steps, last_epoch, num_unknown, unknown, num_named, *counts in rows:
+    for source, num_here, num_without, steps, last_epoch, num_unknown, unknown, num_named, *counts in rows:
         there = Counter({column: n for column, n in zip(staged.columns, counts, strict=True) if n})
         keys = {*there, *(key for keys in unknown or () for key in keys)}
         there += Counter({"event": num_named, "extra": int(num_unknown or 0)})
         is_rising = all(map(lt, steps or (), steps[1:] if steps else ()))
         first, last = (steps[0], steps[-1]) if steps else (None, None)
-        found[source] = (there, SourceCount(num_rows, num_without, keys, is_rising, first, last, last_epoch))
+        found[source] = (there, SourceCount(num_here, num_without, keys, is_rising, first, last, last_epoch))
     return found
 
 
