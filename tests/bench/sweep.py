@@ -1,5 +1,6 @@
 """50 connections x 10 runs on one loopback sshd: a sweep of all, and what following them takes of a core."""
 
+import shutil
 from pathlib import Path
 
 from tests.bench import peers
@@ -10,7 +11,10 @@ from tests.pvehost.sshd import missing_sshd
 def measure(folder: Path) -> list[Row]:
     if why := missing_sshd():
         return [peers.missing("sweep_50x10", peers.NoPeerError(why))]
-    found = ask("sweep", folder / "sweep")
+    home = folder / "sweep"
+    # Nothing of it can be used again.
+    shutil.rmtree(home, ignore_errors=True)
+    found = ask("sweep", home)
     sweeps = f"ms, median of 40, p95 {found['p95_ms']:.0f}, {found['cpu_ms']:.0f} of our own CPU; the rest is sshd's"
     steady = "% of a core, 500 runs that log a line a second, each asked every 2 s, mirrors and tables included;"
     return [
