@@ -66,7 +66,7 @@ def slices(
     `is_closed` says that nothing more will come, so that an unfinished last line is given too.
     """
     num_bytes = SLICE_BYTES
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size if size is None else size
         while byte_offset < size:
             # No more than there is: to be given memory for a whole slice takes longer than to read a small log.

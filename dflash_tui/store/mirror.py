@@ -29,6 +29,7 @@ TRAIN_LOG: Final = "train_log.jsonl"
 _STREAM = re.compile(r"train_log\.jsonl|attempts/[1-9][0-9]{0,5}/output\.log")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _ANCHOR_BYTES = 64
+_INODE_BYTES = 32
 T = TypeVar("T")
 _BLOCK_BYTES = 4 << 20
 # At once in the kernel: a Ctrl-C waits for its end.
@@ -153,31 +154,26 @@ class Mirror:
         """How much of the far file is here."""
         file = self.path(stream)
         try:
-            # Asked at every poll of every run: a Python file takes three times as many calls.
-            copy = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            with _opened(file) as copy:
+                size = os.fstat(copy).st_size
+                tail = os.pread(copy, _ANCHOR_BYTES, max(0, size - _ANCHOR_BYTES))
         except FileNotFoundError:
             return Cursor()
-        try:
-            size = os.fstat(copy).st_size
-            tail = os.pread(copy, _ANCHOR_BYTES, max(0, size - _ANCHOR_BYTES))
-        finally:
-            os.close(copy)
         return Cursor(size, self._read_inode(file), anchor(tail)) if size else Cursor()
 
     def append(self, stream: str, data: bytes, cursor: Cursor) -> None:
         """Add what was read; `cursor` says where the far file stands after it. DflashError when that does not fit."""
         file = self.path(stream)
-        size = self.size(stream)
-        if cursor.offset != size + len(data):
-            raise DflashError(
-                f"{file}: holds {size} bytes, so {len(data)} more cannot end at {cursor.offset}; read it again"
-            )
-        with self._writing(file):
+        with self._writing(file), file.open("ab") as copy:
+            size = copy.tell()
+            if cursor.offset != size + len(data):
+                raise DflashError(
+                    f"{file}: holds {size} bytes, so {len(data)} more cannot end at {cursor.offset}; read it again"
+                )
             if cursor.inode != self._read_inode(file):
                 # Before the bytes: after a crash between the two, no byte is claimed for the wrong file.
                 _replace(_inode_file(file), str(cursor.inode or "").encode())
-            with file.open("ab") as copy:
-                copy.write(data)
+            copy.write(data)
 
     def append_file(self, stream: str, source: IO[bytes], begin: int) -> None:
         """Add all that a file on this machine holds from byte `begin` on."""
@@ -217,10 +213,11 @@ class Mirror:
 
     def _read_inode(self, file: Path) -> int | None:
         try:
-            text = _inode_file(file).read_text()
+            with _opened(_inode_file(file)) as number:
+                text = os.read(number, _INODE_BYTES)
         except FileNotFoundError:
             return None
-        return int(text) if text.isdecimal() else None
+        return int(text) if text.isdigit() else None
 
 
 def _copy_rest(source: IO[bytes], begin: int, copy: IO[bytes]) -> None:
@@ -244,6 +241,16 @@ def _replace(file: Path, data: bytes) -> None:
     part = file.with_name(f".{file.name}.part")
     part.write_bytes(data)
     part.replace(file)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[int]:
+    """A file to read from. Asked at every poll of every run: one of Python's takes three times as many calls."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _inode_file(file: Path) -> Path:
