@@ -1,8 +1,8 @@
 """Forms of log lines: what a line looks like once the characters of its numbers are taken out.
 
 A training loop writes all day in a few forms. Each is looked at once, exactly; then thousands of lines are known to be
-flat objects with these keys, values of these types and no key twice, at the price of one pass over their bytes. What a
-form cannot tell, whether each number is one, is counted when DuckDB has parsed them (staging.py).
+flat objects of such keys and values of these types, at the price of one pass over their bytes. What a form cannot tell,
+whether each number is one and a key not its look-alike, is seen when DuckDB has parsed them (staging.py).
 """
 
 import json

@@ -168,7 +168,6 @@ def _places(pieces: Pieces) -> dict[str, Any]:
 _PLACES = """select source, said, is_raw, unnest(range(line_no, line_no + num)) as line_no
   from (select unnest($sources::int[]) as source, unnest($said::varchar[]) as said, unnest($raw::boolean[]) as is_raw,
     unnest($line_nos::bigint[]) as line_no, unnest($nums::int[]) as num)"""
-# The keys' own names could be ours.
 _TYPED = """read_json($file, format := 'newline_delimited', maximum_object_size := $num_bytes, columns := $spec)"""
 # What we do not know of a line is found in its text.
 _WITH_TEXT = """(select {cells}, line from (select json as line, json_transform(json, $spec) as s

@@ -15,6 +15,19 @@ from typing import Any
 
 import pytest
 
+# A run of the recipe `tiny` that begins within seconds on a busy machine.
+SMALL_RUN = (
+    "data.num_train=16",
+    "data.num_eval=2",
+    "eval.num_prompts=2",
+    "data.max_new_tokens=40",
+    "num_anchors=4",
+    "batch_tokens=256",
+    "eval_every=0",
+    "save_every=1000",
+    "threads=1",
+)
+
 
 @dataclass(frozen=True)
 class Said:

@@ -9,25 +9,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import dflash, refused, wait_until, watching
+from .conftest import SMALL_RUN, dflash, refused, wait_until, watching
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.slow]
 
-SMALL = [
-    word
-    for setting in (
-        "data.num_train=16",
-        "data.num_eval=2",
-        "eval.num_prompts=2",
-        "data.max_new_tokens=40",
-        "num_anchors=4",
-        "batch_tokens=256",
-        "eval_every=0",
-        "save_every=1000",
-        "threads=1",
-    )
-    for word in ("--set", setting)
-]
+SMALL = [word for setting in SMALL_RUN for word in ("--set", setting)]
 
 
 def status(run: str) -> Any:

@@ -3,28 +3,18 @@
 import asyncio
 import errno
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from dflash_tui import collect, config, control, copies
+from dflash_tui import collect, control, copies
 from dflash_tui.collect import Silence
 from dflash_tui.runs import Cursor, RunEvent, RunRecord
 from dflash_tui.store.client import StoreClient
 from dflash_tui.watch import Session
 from tests.cli.conftest import watching
-
-
-@asynccontextmanager
-async def seated() -> AsyncIterator[Session]:
-    session = Session(config.load(), lambda run_id: None)
-    await session.open()
-    try:
-        yield session
-    finally:
-        await session.close()
+from tests.seat import seated
 
 
 async def until(what: Callable[[], Awaitable[bool]] | Callable[[], bool], timeout_s: float = 20) -> None:

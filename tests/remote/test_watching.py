@@ -5,8 +5,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from dflash_tui.watch import Session
 from ..pvehost.fixtures import reach_by
 from ..pvehost.proxy import FaultProxy
 from ..pvehost.sshd import SshServer
+from ..seat import seated
 from .far_side import assert_nobody_lives_below
 from .nvidia import FakeNvidiaSmi
 
@@ -27,16 +27,6 @@ ENDLESS = (
     "import itertools, time\nfor n in itertools.count(1):\n    print({'step': n, 'loss': 1.0})\n    time.sleep(0.02)\n"
 )
 CARDS = "index, name, memory.used [MiB], memory.total [MiB], utilization.gpu [%]\n0, H200, 9000, 81920, 90\n"
-
-
-@asynccontextmanager
-async def seated() -> AsyncIterator[Session]:
-    session = Session(config.load(), lambda run_id: None)
-    await session.open()
-    try:
-        yield session
-    finally:
-        await session.close()
 
 
 async def until_steps(session: Session, run_id: str, more: int, timeout_s: float = 20) -> None:

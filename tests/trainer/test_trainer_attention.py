@@ -11,7 +11,7 @@ from trainer.model import attend_dense
 from trainer.run import run
 from trainer.structured import attend_structured
 
-from .test_trainer_packing import random_rows, rows_of_lengths
+from .test_trainer_packing import random_attention, rows_of_lengths
 from .trainer_setup import ROOT, checked, events, write_rows
 
 
@@ -19,19 +19,9 @@ from .trainer_setup import ROOT, checked, events, write_rows
 @given(rows_of_lengths, st.integers(1, 4), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([None, 2, 5]))
 def test_flex_is_the_dense_one(rows, count, block_size, seed, window):
     """Forward alone: on a CPU it has no backward."""
-    batch = random_rows(rows, seed)
-    rng = torch.Generator().manual_seed(seed)
-    anchors = draw_anchors(batch.response, count, rng, batch.begins)
-    num_rows, num_blocks = anchors.positions.shape
-    longest, size = batch.tokens.shape[1], num_blocks * block_size
-
-    def random_heads(heads: int, n: int) -> torch.Tensor:
-        return torch.randn(num_rows, heads, n, 16, generator=rng)
-
-    queries = random_heads(4, size)
-    context, block = ((random_heads(2, n), random_heads(2, n)) for n in (longest, size))
-    dense = attend_dense(visible(anchors, longest, block_size, window))(queries, context, block)
-    flex = attend_flex(anchors, longest, block_size, window)(queries, context, block)
+    anchors, longest, heads = random_attention(rows, count, block_size, seed, head_dim=16, dtype=torch.float32)
+    dense = attend_dense(visible(anchors, longest, block_size, window))(*heads)
+    flex = attend_flex(anchors, longest, block_size, window)(*heads)
     torch.testing.assert_close(flex, dense, rtol=1e-5, atol=1e-5)
 
 

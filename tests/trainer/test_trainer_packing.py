@@ -139,9 +139,8 @@ def test_anchors_blocks_and_what_they_see_stay_in_their_sequence(rows, count, bl
                 assert context == [begin <= p < anchor and near[p] for p in range(longest)]
 
 
-@settings(max_examples=40, deadline=None)
-@given(rows_of_lengths, st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([None, 2, 5]))
-def test_structured_attention_is_the_dense_one_on_packed_rows(rows, count, block_size, seed, window):
+def random_attention(rows, count, block_size, seed, *, head_dim, dtype):
+    """Anchors of packed rows, how long the longest is, and random queries, context and block (keys, values)."""
     batch = random_rows(rows, seed)
     rng = torch.Generator().manual_seed(seed)
     anchors = draw_anchors(batch.response, count, rng, batch.begins)
@@ -149,12 +148,19 @@ def test_structured_attention_is_the_dense_one_on_packed_rows(rows, count, block
     longest, size = batch.tokens.shape[1], num_blocks * block_size
 
     def random_heads(heads: int, n: int) -> torch.Tensor:
-        return torch.randn(num_rows, heads, n, 4, generator=rng, dtype=torch.float64)
+        return torch.randn(num_rows, heads, n, head_dim, generator=rng, dtype=dtype)
 
     queries = random_heads(4, size)
     context, block = ((random_heads(2, n), random_heads(2, n)) for n in (longest, size))
-    dense = attend_dense(visible(anchors, longest, block_size, window))(queries, context, block)
-    structured = attend_structured(anchors, block_size, window)(queries, context, block)
+    return anchors, longest, (queries, context, block)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of_lengths, st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from([None, 2, 5]))
+def test_structured_attention_is_the_dense_one_on_packed_rows(rows, count, block_size, seed, window):
+    anchors, longest, heads = random_attention(rows, count, block_size, seed, head_dim=4, dtype=torch.float64)
+    dense = attend_dense(visible(anchors, longest, block_size, window))(*heads)
+    structured = attend_structured(anchors, block_size, window)(*heads)
     torch.testing.assert_close(structured, dense, rtol=1e-12, atol=1e-12)
 
 

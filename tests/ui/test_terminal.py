@@ -9,23 +9,13 @@ import pytest
 from dflash_tui import control
 from dflash_tui.control import LaunchRequest
 
+from ..cli.conftest import SMALL_RUN
 from ..pvehost.pve import PveHost
 from .terminal import Terminal, terminal
 
 pytestmark = pytest.mark.slow
 
-SETTINGS = (
-    "total_steps=100000",
-    "data.num_train=16",
-    "data.num_eval=2",
-    "eval.num_prompts=2",
-    "data.max_new_tokens=40",
-    "num_anchors=4",
-    "batch_tokens=256",
-    "eval_every=0",
-    "save_every=1000",
-    "threads=1",
-)
+SETTINGS = ("total_steps=100000", *SMALL_RUN)
 
 
 @pytest.fixture
