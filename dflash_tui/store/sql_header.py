@@ -6,7 +6,7 @@ comments, or opens a database.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -72,22 +72,50 @@ def _sql_files(folder: Path) -> list[Path]:
 
 def read_header(file: Path, text: str, readers: Readers) -> tuple[str, dict[str, Any]]:
     """The help text above `text`, and its keys as `readers` read them; UsageError says where the first mistake is."""
-    help_lines: list[str] = []
+    lines = list(_comment(text))
+    begin = _keys_begin([line for _, line in lines], readers)
     fields: dict[str, Any] = {}
-    for number, line in _comment(text):
-        match = _KEY_LINE.fullmatch(line)
-        # A line of help may wrap before a word and a colon; the keys begin with one that we know, or after a gap.
-        if not fields and not (match and (match[1] in readers or not (help_lines and help_lines[-1]))):
-            help_lines.append(line)
-        elif line:
-            try:
-                key, value = _read_key(line, match, readers)
-            except (ValueError, UsageError) as e:
-                raise UsageError(f"{visible(str(file))}:{number}: {e}") from e
-            if key in fields:
-                raise UsageError(f"{visible(str(file))}:{number}: {key!r} is set twice")
-            fields[key] = value
-    return "\n".join(help_lines).strip(), fields
+    for number, line in lines[begin:]:
+        if not line:
+            continue
+        try:
+            key, value = _read_key(line, readers)
+        except (ValueError, UsageError) as e:
+            raise UsageError(f"{visible(str(file))}:{number}: {e}") from e
+        if key in fields:
+            raise UsageError(f"{visible(str(file))}:{number}: {key!r} is set twice")
+        fields[key] = value
+    return "\n".join(line for _, line in lines[:begin]).strip(), fields
+
+
+def _keys_begin(lines: Sequence[str], readers: Readers) -> int:
+    """Where help ends and keys begin. Help may have lines that begin with a word and a colon, even with a key's.
+
+    Keys begin in the last paragraph with a line of a known key, at that line; so do paragraphs above it that end in
+    nothing but keys. Where no key is known, a last paragraph that looks like keys is one: somebody mistyped its only
+    key.
+    """
+    found = len(lines)
+    for begin, end in reversed(_paragraphs(lines)):
+        keys = [match[1] if (match := _KEY_LINE.fullmatch(line)) else None for line in lines[begin:end]]
+        known = [place for place, key in enumerate(keys) if key in readers]
+        is_last = found == len(lines)
+        if all(key is not None and (key.islower() or key.lower() in readers) for key in keys):
+            if not known and not (is_last and end == len(lines)):
+                continue
+            found = begin
+        elif known and (is_last or None not in keys[known[0] :]):
+            return begin + known[0]
+        elif not is_last:
+            break
+    return found
+
+
+def _paragraphs(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """The first line of each, and the line behind it."""
+    begins = [at for at, line in enumerate(lines) if line and (at == 0 or not lines[at - 1])]
+    ends = [at + 1 for at, line in enumerate(lines) if line and (at + 1 == len(lines) or not lines[at + 1])]
+    return list(zip(begins, ends, strict=True))
 
 
 def _comment(text: str) -> Iterator[tuple[int, str]]:
@@ -98,7 +126,8 @@ def _comment(text: str) -> Iterator[tuple[int, str]]:
         yield number, line.lstrip("-").strip()
 
 
-def _read_key(line: str, match: re.Match[str] | None, readers: Readers) -> tuple[str, Any]:
+def _read_key(line: str, readers: Readers) -> tuple[str, Any]:
+    match = _KEY_LINE.fullmatch(line)
     if match is None:
         raise ValueError(f"{line!r} is no 'key: value', and the keys have begun above it")
     key, text = match[1], (match[2] or "").strip()

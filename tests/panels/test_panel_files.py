@@ -74,6 +74,25 @@ def test_a_header_says_everything() -> None:
     assert panel.window == Window.last_rows(500)
 
 
+@pytest.mark.parametrize(
+    "help_lines",
+    [
+        ["Note: look at the loss first."],
+        ["See also: loss, grad_norm."],
+        ["What it shows.", "", "Note: of late only."],
+        ["note: of late only, as", "more words say."],
+        ["order: the larger, the", "worse.", "", "title: as it stands on", "the frame."],
+    ],
+)
+@pytest.mark.parametrize("gap", [[""], []], ids=["gap", "no gap"])
+def test_help_may_begin_with_a_word_and_a_colon(help_lines: list[str], gap: list[str]) -> None:
+    if gap or help_lines[-1][0].isupper():
+        panel = read(*help_lines, *gap, "title: mine", "", "unit: nats")
+        assert (panel.help, panel.title, panel.unit) == ("\n".join(help_lines), "mine", "nats")
+    if not any(line.startswith("title") for line in help_lines):
+        assert read(*help_lines, "", "Warning: no keys here.").help.startswith(help_lines[0])
+
+
 def test_a_bare_select_is_a_panel() -> None:
     panel = parse("mine", FILE, "select 1 as one")
     assert (panel.title, panel.chart, panel.help, panel.window) == ("mine", "table", "", None)
