@@ -4,6 +4,7 @@ Owns roles, the placing of text by display width, and the promise that every row
 holds no control character. Knows no colours and no data.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
@@ -53,6 +54,8 @@ class Canvas:
         self.width = max(1, width)
         self.height = max(1, height)
         self.tally = Tally()
+        self.x_of: Callable[[int], float | None] = lambda column: None
+        """What a column stands for on the x axis; None beside the plot, and where there is no such axis."""
         self._inked = self.width if inked is None else min(self.width, max(1, inked))
         rows = range(self.height)
         self._chars = [[" "] * self._inked for _ in rows]
@@ -117,7 +120,7 @@ class Canvas:
         spans: list[Span] = []
         start = 0
         for (role, ground), group in groupby(zip(self._roles[y], self._grounds[y], strict=True)):
-            end = start + sum(1 for _ in group)
+            end = start + len(list(group))
             spans.append(Span("".join(chars[start:end]), role, ground))
             start = end
         if self._inked < self.width:

@@ -69,8 +69,10 @@ class Dots:
             first = last + 1
         self.column(x1, y0 + sign * first, y1)
 
-    def stamp(self, canvas: Canvas, left: int, top: int, role: Role, pattern: int = SOLID) -> None:
-        """Put the layer on a canvas with its first cell at (left, top), over what is there, braille joined."""
+    def stamp(
+        self, canvas: Canvas, left: int, top: int, role: Role, pattern: int = SOLID, *, is_joined: bool = True
+    ) -> None:
+        """Put the layer on a canvas with its first cell at (left, top), over what is there, braille joined or not."""
         width = self.width
         for cell, mask in enumerate(self._masks):
             if not mask:
@@ -78,7 +80,7 @@ class Dots:
             x, y = left + cell % width, top + cell // width
             shown = _thin(mask, cell % width, pattern)
             under = ord(canvas.char(x, y) or " ") - BLANK
-            if 0 < under < 0x100:
+            if is_joined and 0 < under < 0x100:
                 shown |= under
             canvas.put(x, y, chr(BLANK + shown), role)
 

@@ -44,6 +44,11 @@ class Frame:
         place = self.x.placer(2 * self.width)
         return [self.left + place(x) // 2 for x in xs]
 
+    def x_of(self, column: int) -> float | None:
+        """What a canvas column stands for on the x axis; None beside the plot."""
+        dot = 2 * (column - self.left)
+        return self.x.value(dot, 2 * self.width) if 0 <= dot < 2 * self.width else None
+
 
 def lay_out(canvas: Canvas, x: Scale, y: Scale, num_head_rows: int) -> Frame:
     """Share out the canvas: head rows on top, then the plot with the y axis to its left and the x axis below."""

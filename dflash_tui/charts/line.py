@@ -12,10 +12,11 @@ from dflash_tui.charts.canvas import Canvas, Role
 from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID, Dots
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
-from dflash_tui.charts.marks import cross_out, draw_marks, label_marks, point_beyond
+from dflash_tui.charts.marks import cross_out, draw_cursor, draw_marks, label_marks, point_beyond
 from dflash_tui.charts.options import NO_OPTIONS, Options
 from dflash_tui.charts.scale import fit_scale
 from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, numbers, sort_out
+from dflash_tui.charts.smoothing import smooth
 from dflash_tui.charts.tally import Tally
 
 _LOOKS = ((Role.DATA, SOLID), (Role.SECOND, DOTTED), (Role.THIRD, DASHED))
@@ -32,6 +33,8 @@ class _Lines:
     xs: list[float]
     names: list[str]
     series: list[list[float | None]]
+    raw: list[list[float | None]]
+    """Each series as it was before it was smoothed; nothing when none was."""
     band: list[Edges | None]
     non_finite_xs: list[float]
     tally: Tally
@@ -53,24 +56,29 @@ def draw_line(
     `clip=outliers` lets values far outside the rest of a linear axis end at its edge, with a mark and a count.
     """
     canvas = Canvas(width, height)
-    lines = _read(columns, rows, axes, scale)
+    lines = _read(columns, rows, axes, scale, options)
     canvas.tally = lines.tally
-    shown = [v for values in lines.series for v in values if v is not None]
+    shown = [v for values in lines.raw or lines.series for v in values if v is not None]
     shown += [v for edges in lines.band if edges for v in edges]
     if axes.get("clip") == "outliers" and scale == "linear":
         shown = _inliers(shown)
-    x, y = fit_scale(axes.get("x_scale", "linear"), lines.xs), fit_scale(scale, shown)
-    if x is None or y is None:
-        return canvas.note("no rows" if not rows else f"nothing to draw: {lines.tally.fates()}")
+    x, y = fit_scale(axes.get("x_scale", "linear"), options.x_limits or lines.xs), fit_scale(scale, shown)
+    if x is None or y is None or not lines.xs:
+        fates = lines.tally.fates()
+        return canvas.note(f"nothing to draw: {fates}" if fates else "no rows" if not rows else "no rows in view")
     lines.tally.num_clipped = sum(not y.low <= v <= y.high for values in lines.series for v in values if v is not None)
     frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit))
+    canvas.x_of = frame.x_of
     draw_axes(frame, named_or(axes, "x", columns, 0))
     if lines.band:
         draw_band(frame, lines.xs, lines.band)
     draw_marks(frame, options.marks)
+    draw_cursor(frame, options.cursor)
+    for values in lines.raw:
+        _draw_series(frame, lines.xs, values, Role.MUTED, DOTTED)
     # The first series last: it lies on top.
     for values, look in reversed(list(zip(lines.series, _LOOKS, strict=False))):
-        _draw_series(frame, lines.xs, values, *look)
+        _draw_series(frame, lines.xs, values, *look, is_joined=not lines.raw)
         if lines.tally.num_clipped:
             point_beyond(frame, lines.xs, values)
     cross_out(frame, lines.non_finite_xs)
@@ -78,8 +86,9 @@ def draw_line(
     return canvas
 
 
-def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str) -> _Lines:
+def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str, options: Options) -> _Lines:
     tally = Tally()
+    low, high = options.x_limits or (-math.inf, math.inf)
     names = [*(named(axes, "y") or [named_or(axes, "y", columns, 1)]), *named(axes, "y2")]
     if len(names) > len(_LOOKS):
         raise ChartError(f"y names {len(names)} columns; a line chart tells {len(_LOOKS)} apart")
@@ -89,13 +98,16 @@ def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str) -> _Lines:
     for x, row in zip(numbers(columns, rows, named_or(axes, "x", columns, 0)), rows, strict=True):
         if x is None or not math.isfinite(x) or (is_log_x and x <= 0):
             tally.num_without_x += len(names)
-        else:
+        elif low <= x <= high:
             xs.append(x)
             kept.append(row)
     raw = [numbers(columns, kept, name) for name in names]
     bad = [x for values in raw for x, v in zip(xs, values, strict=True) if v is not None and not math.isfinite(v)]
     series = [sort_out(values, scale == "log", tally) for values in raw]
-    return _Lines(xs, names, series, _read_band(columns, kept, axes), bad, tally)
+    band = _read_band(columns, kept, axes)
+    if not options.smoothing:
+        return _Lines(xs, names, series, [], band, bad, tally)
+    return _Lines(xs, names, [smooth(values, options.smoothing) for values in series], series, band, bad, tally)
 
 
 def _read_band(columns: Sequence[str], rows: Rows, axes: Axes) -> list[Edges | None]:
@@ -121,14 +133,16 @@ def _inliers(values: list[float]) -> list[float]:
 def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None) -> int:
     """The row above the plot: unit and legend left, what was left out right. Returns how many rows it took."""
     notes = lines.tally.notes()
-    has_legend = len(lines.series) > 1
+    # A line that the run never had, its declared schedule say, is not told of.
+    there = [i for i, values in enumerate(lines.series) if any(v is not None for v in values)]
+    has_legend = there not in ([], [0])
     has_unit = bool(unit) and canvas.height >= _MIN_ROWS_FOR_UNIT
     if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or notes):
         return 0
     left = [(unit, Role.LABEL)] if unit and has_unit else []
     if has_legend:
-        looks = zip(lines.names, _LOOKS, strict=False)
-        left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, (role, pattern) in looks]
+        looks = [(lines.names[i], *_LOOKS[i]) for i in there]
+        left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, role, pattern in looks]
     notes = fit(notes, canvas.width)
     canvas.write_right(canvas.width, 0, notes, Role.BAD)
     x, end = 0, canvas.width - (text_width(notes) + 2 if notes else 0)
@@ -138,20 +152,28 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None) -> int:
     return 1
 
 
-def _draw_series(frame: Frame, xs: Sequence[float], values: Sequence[float | None], role: Role, pattern: int) -> None:
-    """Join neighbours; a value with none on either side is a blob."""
+def _draw_series(
+    frame: Frame,
+    xs: Sequence[float],
+    values: Sequence[float | None],
+    role: Role,
+    pattern: int,
+    *,
+    is_joined: bool = True,
+) -> None:
+    """Join neighbours; a value with none on either side is a blob. `is_joined`: with the dots that are there."""
     dots = Dots(frame.width, frame.height)
     place_x, place_y, last = frame.x.placer(dots.num_x), frame.y.placer(dots.num_y), dots.num_y - 1
     previous: tuple[int, int] | None = None
-    is_joined = False
+    has_neighbour = False
     for x, value in zip(xs, values, strict=True):
         here = None if value is None else (place_x(x), last - place_y(value))
         if previous and here:
             dots.segment(*previous, *here)
-        elif previous and not is_joined:
+        elif previous and not has_neighbour:
             dots.blob(*previous)
-        is_joined = previous is not None and here is not None
+        has_neighbour = previous is not None and here is not None
         previous = here
-    if previous and not is_joined:
+    if previous and not has_neighbour:
         dots.blob(*previous)
-    dots.stamp(frame.canvas, frame.left, frame.top, role, pattern)
+    dots.stamp(frame.canvas, frame.left, frame.top, role, pattern, is_joined=is_joined)

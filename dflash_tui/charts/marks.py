@@ -1,4 +1,4 @@
-"""What stands out on a plot: lines at an x, crosses for values that are no numbers, triangles for clipped ones.
+"""What stands out on a plot: lines at an x, the cursor, crosses for values that are no numbers, triangles for clipped.
 
 Owns these signs. They are characters, not dots, so that they read without colour.
 """
@@ -29,6 +29,17 @@ def label_marks(frame: Frame, marks: Sequence[Mark]) -> None:
         end = column + 1 + text_width(label)
         if end <= canvas.width and all(canvas.char(x, y) in _FREE for x in range(column + 1, end)):
             canvas.write(column + 1, y, label, Role.MARK)
+
+
+def draw_cursor(frame: Frame, x: float | None) -> None:
+    """A heavy line from top to bottom; series are drawn over it."""
+    if x is None or not frame.x.low <= x <= frame.x.high:
+        return
+    [column] = frame.columns_of([x])
+    for y in range(frame.top, frame.bottom + 1):
+        frame.canvas.put(column, y, "┃", Role.FOCUS)
+    if frame.has_x_axis:
+        frame.canvas.put(column, frame.bottom + 1, "┸", Role.FOCUS)
 
 
 def cross_out(frame: Frame, xs: Sequence[float]) -> None:

@@ -14,7 +14,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """`x_limits` are where the x axis begins and ends, so that several charts share it; rows beyond are not there.
+
+    `cursor` is a place on it; `smoothing` from 0 (none) to below 1 is how much of a line's past each point holds.
+    """
+
     marks: Sequence[Mark] = ()
+    x_limits: tuple[float, float] | None = None
+    cursor: float | None = None
+    smoothing: float = 0.0
 
 
 NO_OPTIONS = Options()

@@ -55,6 +55,16 @@ class Scale:
 
         return place
 
+    def value(self, dot: int, num_dots: int) -> float:
+        """The value in the middle of a dot: what `placer` puts there."""
+        share = dot / max(1, num_dots - 1)
+        if self.kind == "log":
+            start = math.log10(self.low)
+            # The root, because a power of ten that is too large is an error, and a product is infinite.
+            root = 10 ** ((start + share * (math.log10(self.high) - start)) / 2)
+            return float(min(self.high, max(self.low, root * root)))
+        return self.low * (1 - share) + self.high * share
+
     def ticks(self, num_max: int) -> list[Tick]:
         """About `num_max` round values with their labels, no two alike; the only value of a constant series."""
         only = self.only

@@ -10,11 +10,13 @@ from dflash_tui.charts.canvas import EIGHTHS_UP, Canvas, Role
 from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.format import ABSENT, number
 from dflash_tui.charts.options import NO_OPTIONS, Options
+from dflash_tui.charts.reading import row_at
 from dflash_tui.charts.scale import fit_scale
-from dflash_tui.charts.series import Axes, ChartError, Rows, named, numbers, sort_out
+from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, numbers, sort_out
 
 GAP = " "
 NOT_FINITE = "×"
+CURSOR = "┃"
 _MIN_SPARK = 4
 
 
@@ -62,6 +64,7 @@ def draw_sparks(
         label_width = 0
     if last_width + _MIN_SPARK > canvas.width:
         last_width = 0
+    row = None if options.cursor is None else row_at(columns, rows, named_or(axes, "x", columns, 0), options.cursor)
     num_shown = len(names) if len(names) <= canvas.height else canvas.height - 1
     for y, (name, values, last) in enumerate(zip(names[:num_shown], series, lasts, strict=False)):
         if label_width:
@@ -69,6 +72,8 @@ def draw_sparks(
         blocks = spark(values, canvas.width - label_width - last_width, scale)
         for x, block in enumerate(blocks, label_width):
             canvas.put(x, y, block, Role.BAD if block == NOT_FINITE else Role.DATA)
+        if row is not None and blocks:
+            canvas.put(label_width + row * len(blocks) // len(rows), y, CURSOR, Role.FOCUS)
         if last_width:
             canvas.write_right(canvas.width, y, last, Role.TEXT)
         sort_out(values, scale == "log", canvas.tally)

@@ -16,7 +16,7 @@ from dflash_tui.charts import Canvas, Mark, Options, Role, draw
 from dflash_tui.charts.cells import text_width
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
-from dflash_tui.ui.chart import CHART_CLASSES, strips
+from dflash_tui.ui.chart import CHART_CLASSES, Inks
 
 TABLES = ("table", "stat")
 LONG_FORM = ["metric", "stat", "value"]
@@ -46,6 +46,7 @@ class Panel(Widget, can_focus=True):
         self._first_row = 0
         self._marks: Sequence[Mark] = ()
         self._strips: list[Strip] | None = None
+        self._inks = Inks(self)
 
     @property
     def scale(self) -> Literal["linear", "log"]:
@@ -89,11 +90,12 @@ class Panel(Widget, can_focus=True):
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
+        self._inks.forget()
         self._strips = None
 
     def render_line(self, y: int) -> Strip:
         if self._strips is None:
-            self._strips = strips(self._canvas(*self.size), self)
+            self._strips = self._inks.strips(self._canvas(*self.size))
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
     def _draw_anew(self) -> None:

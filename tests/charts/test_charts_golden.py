@@ -20,6 +20,10 @@ def loss(num: int) -> Values:
     return [1 + 1.9 * math.exp(-i / num * 4) + 0.04 * math.sin(i * i) for i in range(num)]
 
 
+def noisy(i: int) -> float:
+    return 1 + 1.9 * math.exp(-i / 20) + 0.4 * math.sin(i * i)
+
+
 def with_gaps() -> Values:
     values = loss(80)
     values[30:36] = [math.nan] * 6
@@ -145,6 +149,29 @@ def test_clipped_spike(golden: Golden) -> None:
         canvas = draw("line", ["step", "grad_norm"], rows, {"clip": "outliers"}, width=width, height=height)
         text += framed(canvas)
     golden("line/clipped_spike", f"{text}{canvas.tally}\n")
+
+
+def test_cursor_and_smoothing(golden: Golden) -> None:
+    """The raw line lies dotted behind the smoothed one; the cursor stands behind both."""
+    rows = [[290 * i, v, v - 0.3, v + 0.9 + 0.5 * math.sin(i)] for i, v in enumerate(map(noisy, range(80)))]
+    axes = {"x": "step", "y": "p50", "low": "p10", "high": "p90"}
+    options = Options([Mark(7500, "resumed")], cursor=15_000, smoothing=0.9)
+    text = ""
+    for width, height in SIZES:
+        text += framed(
+            draw("band", ["step", "p50", "p10", "p90"], rows, axes, width=width, height=height, options=options)
+        )
+    golden("band/cursor_smoothed", text)
+
+
+def test_shared_limits(golden: Golden) -> None:
+    """Few points where they belong on an axis that other charts share; what lies beyond is not there."""
+    rows = [[step, step / 9000] for step in (0, 5000, 10_000, 15_000, 20_000)]
+    text = ""
+    for width, height in SIZES:
+        options = Options(x_limits=(4000, 22_698), cursor=9000)
+        text += framed(draw("line", ["step", "tau"], rows, {}, width=width, height=height, options=options))
+    golden("line/shared_limits", text)
 
 
 @pytest.mark.parametrize(("x_scale", "start"), [("duration", 0.0), ("time", 1_796_000_000.0), ("log", 1.0)])

@@ -64,9 +64,9 @@ def test_any_rows_on_any_canvas(
     if axes and data.draw(st.booleans()):
         axes |= {"y": "p50,p10", "clip": "outliers"}
     marks = data.draw(st.lists(st.builds(Mark, any_float, st.text(max_size=10)), max_size=3))
-    canvas = draw(
-        kind, COLUMNS, rows, axes, width=size[0], height=size[1], scale=scale, unit=unit, options=Options(marks=marks)
-    )
+    limits = data.draw(st.one_of(st.none(), st.tuples(any_float, any_float)))
+    options = Options(marks, limits, data.draw(st.one_of(st.none(), any_float)), data.draw(st.sampled_from([0, 0.9])))
+    canvas = draw(kind, COLUMNS, rows, axes, width=size[0], height=size[1], scale=scale, unit=unit, options=options)
     assert_exact(canvas, *size)
 
 
@@ -93,6 +93,8 @@ def test_limits_are_finite_and_hold_every_value(values: list[float], kind: str, 
     assert 0 <= dots[0] <= dots[-1] <= num_dots - 1
     if scale.only is None:
         assert (dots[0], dots[-1]) == (0, num_dots - 1)
+    assert place(scale.value(0, num_dots)) == 0
+    assert num_dots == 1 or place(scale.value(num_dots - 1, num_dots)) == num_dots - 1
 
 
 @given(values=st.lists(any_float, min_size=1), kind=st.sampled_from(KINDS), num_max=st.integers(1, 12))
