@@ -30,6 +30,7 @@ from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
+from dflash_tui.text import number
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended.
@@ -191,6 +192,16 @@ def _check_clone(record: RunRecord, request: CloneRequest) -> None:
         raise UsageError(f"{record.run_id} is a script, which has no settings: give it other words, behind `--`")
     if record.kind == "train" and request.args is not None:
         raise UsageError(f"{record.run_id} is a training, which takes no words: give it other settings, by --set")
+
+
+def forget_question(run: Run, num_rows: int) -> str:
+    """What a person is asked before `forget`."""
+    is_alive = run.host and not RunState(run.state).is_over and run.state != RunState.ABSENT
+    there = (
+        f"It goes on, on {run.host}, where `hosts scan` finds it again." if is_alive else f"{run.host} keeps its own."
+    )
+    question = f"Forget {run.run_id} ({run.state}), its {number(num_rows)} rows and its mirror here?"
+    return f"{question} {there}" if run.host else question
 
 
 async def forget(session: Session, run_id: str) -> None:

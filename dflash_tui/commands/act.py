@@ -133,9 +133,7 @@ def clone(
 def forget(run: RunName, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False) -> None:
     """Take a run off this machine: its rows and its mirror. Its host is never touched."""
     from dflash_tui import control
-    from dflash_tui.runs import RunState
     from dflash_tui.store.access import reader
-    from dflash_tui.text import number
 
     with reader(say, store_options()) as store:
         found, notice = store.find(run)
@@ -144,9 +142,7 @@ def forget(run: RunName, yes: Annotated[bool, typer.Option("--yes", "-y", help="
     if notice:
         say(notice)
     if not yes:
-        is_alive = found.host and not RunState(found.state).is_over and found.state != RunState.ABSENT
-        back = f" It goes on, on {found.host}, where `hosts scan` finds it again." if is_alive else ""
-        _confirm(f"Forget {found.run_id} ({found.state}), its {number(num_rows)} rows and its mirror here?{back}")
+        _confirm(control.forget_question(found, num_rows))
 
     async def work(session: "Session") -> None:
         await control.forget(session, found.run_id)

@@ -30,6 +30,10 @@ class Column(Generic[R]):
     widest: int = 0
     """It may grow to this, in the order of `growth`, before the rest is shared out."""
     growth: int = 0
+    sort_key: Callable[[R], Any] | None = None
+    """What rows may be ordered by; None of a row: it has no such thing."""
+    falls: bool = False
+    """The greatest first, unless that is reversed."""
 
 
 @lru_cache(maxsize=64)

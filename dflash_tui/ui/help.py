@@ -13,6 +13,7 @@ from textual.widgets import Static
 from dflash_tui.text import visible
 from dflash_tui.ui.commands import Action, actions
 from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.screen import MainScreen
 
 QUIT_NOTE = "Runs live on their own machines: leaving this session, or losing it, never touches one."
 
@@ -34,7 +35,8 @@ class HelpScreen(ModalScreen[None]):
         focused = screen.focused
         if isinstance(focused, Panel) and focused.result is not None:
             return cls(focused.result.title, reflowed(focused.result.help), actions(screen))
-        return cls(str(screen.title or screen.name or ""), "", actions(screen))
+        about = screen.ABOUT if isinstance(screen, MainScreen) else ""
+        return cls(str(screen.title or screen.name or ""), about, actions(screen))
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help"):

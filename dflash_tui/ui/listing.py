@@ -15,21 +15,24 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dflash_tui.ui.cells import ink, laid, line
-from dflash_tui.ui.columns import Cell, Column, R, fitted
+from dflash_tui.ui.columns import GAP, Cell, Column, R, fitted
 from dflash_tui.ui.states import TONE_CLASSES
 
 HEADER_LINES = 1
+CURSOR_CELLS = 2
 
 
 class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     """`COLUMNS` say what is drawn of a row."""
 
     COLUMNS: ClassVar[tuple[Column[Any], ...]] = ()
+    BADGE_CELLS: ClassVar[int] = 0
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *TONE_CLASSES,
         "list--ground",
         "list--title",
         "list--name",
+        "list--badge",
         "list--quiet",
         "list--spark",
         "list--cursor",
@@ -45,6 +48,13 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
 
     class Moved(Message):
         """The cursor is on another row, or the row under it changed."""
+
+    class TitleChosen(Message):
+        """A person clicked on a column's title."""
+
+        def __init__(self, column: Column[Any]) -> None:
+            super().__init__()
+            self.column = column
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -62,6 +72,18 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
     def cell(self, column: Column[Any], row: R, width: int) -> Cell:
         """What stands in a column of `width` cells."""
         return column.cell(row)
+
+    def badge(self, row: R) -> str:
+        """BADGE_CELLS cells before the columns, for what a person has done to the row."""
+        return ""
+
+    def title(self, column: Column[Any], width: int) -> str:
+        """What stands over a column of `width` cells."""
+        return laid(column.title, width, column.align)
+
+    @property
+    def rows(self) -> Sequence[R]:
+        return self._rows
 
     @property
     def selected(self) -> R | None:
@@ -104,10 +126,25 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         index = self.scroll_offset.y + event.y - HEADER_LINES
-        if event.y >= HEADER_LINES and 0 <= index < len(self._rows):
+        if event.y < HEADER_LINES:
+            if (column := self._column_at(event.x)) is not None:
+                self.post_message(self.TitleChosen(column))
+        elif 0 <= index < len(self._rows):
             self.action_move_to(index)
             if event.chain == 2:
                 self.action_open()
+
+    def _column_at(self, x: int) -> Column[Any] | None:
+        end = CURSOR_CELLS + self.BADGE_CELLS
+        for column, cells in self._fitted():
+            end += cells + GAP
+            if x < end:
+                return column
+        return None
+
+    def _fitted(self) -> list[tuple[Column[Any], int]]:
+        # One cell stays free for the scrollbar.
+        return fitted(self.COLUMNS, self.size.width - CURSOR_CELLS - self.BADGE_CELLS - 1)
 
     def _place_of(self, index: int) -> Region:
         return Region(0, index - self.scroll_offset.y + HEADER_LINES, self.size.width, 1)
@@ -127,9 +164,9 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         if not self._rows:
             return self._empty_line(y, ground)
         if y < HEADER_LINES:
-            columns = fitted(self.COLUMNS, width - 3)
-            titles = " ".join(laid(column.title, cells, column.align) for column, cells in columns)
-            return line([("  " + titles, ink(self, "list--title"))], width, ground)
+            titles = " ".join(self.title(column, cells) for column, cells in self._fitted())
+            before = " " * (CURSOR_CELLS + self.BADGE_CELLS)
+            return line([(before + titles, ink(self, "list--title"))], width, ground)
         index = self.scroll_offset.y + y - HEADER_LINES
         if index >= len(self._rows):
             return Strip.blank(width, ground)
@@ -140,12 +177,15 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         if is_under_cursor:
             style = self.get_component_rich_style("list--cursor")
             cursor = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
-        pieces = [("▸ " if is_under_cursor else "  ", cursor)]
-        for column, cells in fitted(self.COLUMNS, self.size.width - 3):
-            text, look = self.cell(column, row, cells)
+
+        def inked(look: str) -> Style:
             # Reversed, colours would be grounds of different greys.
-            style = cursor if cursor.reverse else self._ink(look) + cursor
-            pieces += [(laid(text, cells, column.align), style), (" ", cursor)]
+            return cursor if cursor.reverse else self._ink(look) + cursor
+
+        pieces = [("▸" if is_under_cursor else " ", cursor), (self.badge(row), inked("list--badge")), (" ", cursor)]
+        for column, cells in self._fitted():
+            text, look = self.cell(column, row, cells)
+            pieces += [(laid(text, cells, column.align), inked(look)), (" " * GAP, cursor)]
         return line(pieces, self.size.width, ground + cursor)
 
     def _ink(self, look: str) -> Style:

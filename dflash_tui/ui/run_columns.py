@@ -5,7 +5,9 @@ from typing import NamedTuple
 from dflash_tui.runs import Run
 from dflash_tui.text import duration, number, visible
 from dflash_tui.ui.columns import Cell, Column
-from dflash_tui.ui.states import glyph, silence_s, state_words, tone_class
+from dflash_tui.ui.states import glyph, liveliness, silence_s, state_words, tone_class
+
+PINNED = "★"
 
 
 class Figures(NamedTuple):
@@ -17,11 +19,13 @@ class Figures(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A run as the list knows it; `since_s` is how long ago the store was asked."""
+    """A run as the list knows it; `since_s` is how long ago the store was asked, `mark` the letter it is marked by."""
 
     run: Run
-    figures: Figures
-    since_s: float
+    figures: Figures = Figures()
+    since_s: float = 0.0
+    mark: str = ""
+    is_pinned: bool = False
 
 
 def _state(row: RunRow) -> Cell:
@@ -29,7 +33,7 @@ def _state(row: RunRow) -> Cell:
 
 
 def _name(row: RunRow) -> Cell:
-    return Cell(visible(row.run.name), "list--name")
+    return Cell(f"{PINNED} " * row.is_pinned + visible(row.run.name), "list--name")
 
 
 def _host(row: RunRow) -> Cell:
@@ -61,13 +65,13 @@ def _age(row: RunRow) -> Cell:
 
 
 SPARK: Column[RunRow] = Column("LOSS", 10, lambda row: Cell(""), rank=6)
-COLUMNS = (
-    Column("STATE", 13, _state, widest=20, growth=2),
-    Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3),
-    Column("HOST", 10, _host, rank=5, widest=16, growth=4),
-    Column("STEP", 18, _step, "right", rank=1),
-    Column("LOSS p50", 8, _loss, "right", rank=3),
-    Column("TOK/S", 7, _speed, "right", rank=4),
-    Column("AGE", 9, _age, "right", rank=2, widest=17, growth=1),
+COLUMNS: tuple[Column[RunRow], ...] = (
+    Column("STATE", 13, _state, widest=20, growth=2, sort_key=lambda row: liveliness(row.run.state), falls=True),
+    Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3, sort_key=lambda row: row.run.name.lower()),
+    Column("HOST", 10, _host, rank=5, widest=16, growth=4, sort_key=lambda row: row.run.host),
+    Column("STEP", 18, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
+    Column("LOSS p50", 9, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
+    Column("TOK/S", 7, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),
+    Column("AGE", 9, _age, "right", rank=2, widest=17, growth=1, sort_key=lambda row: row.run.age_s),
     SPARK,
 )

@@ -1,7 +1,11 @@
-"""The Runs screen: every run there is, a filter, and one line on the run under the cursor."""
+"""The Runs screen: every run there is, in an order, through a filter, and one line on the run under the cursor.
 
+Owns what a person does to the list: order, filter, marks, pins. What a run's line says stands in `run_columns`.
+"""
+
+import string
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import ClassVar
 
@@ -11,15 +15,18 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from dflash_tui.errors import DflashError
+from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import duration, visible
+from dflash_tui.ui import pins
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.fresh import Freshener
+from dflash_tui.ui.run_columns import Figures, RunRow
 from dflash_tui.ui.run_figures import ask_figures
-from dflash_tui.ui.run_filter import matches
-from dflash_tui.ui.run_list import RunList
-from dflash_tui.ui.screen import MainScreen
+from dflash_tui.ui.run_filter import parse
+from dflash_tui.ui.run_list import FALLING, RISING, RunList
+from dflash_tui.ui.run_order import Order
+from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.states import silence_s
 
@@ -35,9 +42,25 @@ NO_RUNS = (
 )
 
 
+ABOUT = """\
+The filter, of terms that all must hold:
+  word         in the name, host, state, reason, kind or id
+  host:pve     begins so; name~kl holds that; state=running is just that; state:run,fail is any of these
+  loss<1.5     also <= > >= =, of step total done loss speed attempt age silent; 20k and 1.5M, age>2h, done>50%
+  !term        not so"""
+
+
 class RunsScreen(MainScreen):
+    ABOUT = ABOUT
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", key_display="/", tooltip="Filter the list as you type; Esc clears it."),
+        Binding("space", "mark", "mark", tooltip="Mark the run, or unmark it; 6 compares those that are marked."),
+        Binding("s", "order", "sort", tooltip="Order the list by the next column; a click on a title does it too."),
+        Binding("S", "reverse", "reverse", show=False, tooltip="Turn the order of the list round."),
+        Binding(
+            "p", "pin", "pin", show=False, tooltip="Keep the run on top of the list, also next time; or no longer."
+        ),
+        Binding("D", "forget", "forget", show=False, tooltip="Take the run off this machine. Asks first."),
         Binding("n", "app.new_run", "new", tooltip="A new run: choose a recipe and a host."),
         Binding("L", "app.launch_again", "again", tooltip="Launch the last recipe on its host again."),
         Binding("q", "app.quit", "quit", tooltip="Leave. Runs go on: quitting never touches one."),
@@ -51,11 +74,19 @@ class RunsScreen(MainScreen):
         self._freshener = Freshener(self._refresh)
         self._figures_freshener = Freshener(self._refresh_figures, FIGURES_S)
         self._runs: Sequence[Run] = ()
+        self._figures: Mapping[str, Figures] = {}
+        self._marked: list[str] = []
+        self._pinned = pins.pinned()
+        self._order = Order()
+        self._test = parse("")
+        self._wrong = ""
         self._seen_at = clock()
         self._trouble: str | None = None
         self._is_open = False
         self._title = Static(classes="title-line")
-        self._filter = Input(placeholder="words, or host:x state:running", compact=True, id="filter")
+        self._filter = Input(
+            placeholder="words, host:x state:running name~kl loss<1.5 age>2h !kind:train", compact=True, id="filter"
+        )
         self._list = RunList(clock)
         self._detail = Static(classes="detail-line")
 
@@ -70,7 +101,12 @@ class RunsScreen(MainScreen):
 
     @property
     def subject(self) -> Run | None:
-        return self._list.selected
+        return self._list.selected.run if self._list.selected else None
+
+    @property
+    def marked(self) -> list[str]:
+        """The ids of the marked runs, in the order of marking."""
+        return list(self._marked)
 
     @property
     def running(self) -> list[Run]:
@@ -101,23 +137,38 @@ class RunsScreen(MainScreen):
             self._seen_at, self._trouble, self._is_open = self._clock(), None, True
         except DflashError as e:
             self._trouble = str(e)
+        else:
+            known = {run.run_id for run in self._runs}
+            self._marked = [run_id for run_id in self._marked if run_id in known]
         self._show()
 
     async def _refresh_figures(self) -> None:
         # The list says what is wrong with the store; its figures are then simply as they were.
         with suppress(DflashError):
-            self._list.show_figures(await self.seat.ask(ask_figures))
+            self._figures = await self.seat.ask(ask_figures)
+            self._show()
+
+    def _rows(self) -> Iterator[RunRow]:
+        """Those that the filter lets through, the newest first."""
+        marks = dict(zip(self._marked, string.ascii_letters, strict=False))
+        since_s, none = self._clock() - self._seen_at, Figures()
+        for run in self._runs:
+            figures = self._figures.get(run.run_id, none)
+            row = RunRow(run, figures, since_s, marks.get(run.run_id, ""), run.run_id in self._pinned)
+            if self._test(row):
+                yield row
 
     def _show(self) -> None:
-        words = self._filter.value
-        shown = [run for run in self._runs if matches(run, words)]
+        shown = self._order.laid_over(self._rows())
         if self._trouble and not self._runs:
             why: Sequence[str] = (visible(self._trouble),)
         elif not self._is_open:
             why = OPENING
+        elif self._runs:
+            why = (f"No run matches {self._filter.value!r}.", "Esc clears the filter.")
         else:
-            why = (f"No run matches {words!r}.", "Esc clears the filter.") if self._runs else NO_RUNS
-        self._list.show(shown, self._seen_at, why)
+            why = NO_RUNS
+        self._list.show(shown, self._order, self._seen_at, why)
         self._title.update(Content(self._title_words(len(shown))), layout=False)
         self._show_detail()
 
@@ -126,8 +177,15 @@ class RunsScreen(MainScreen):
         num_lost = sum(silence_s(run) is not None for run in self._runs)
         num_all = len(self._runs)
         parts = [f"Runs {num_all}" if num_shown == num_all else f"Runs {num_shown} of {num_all}"]
+        if self._wrong:
+            return f"{parts[0]} · {visible(self._wrong)}"
         parts += [f"{num_running} running"] if num_running else []
         parts += [f"{num_lost} without contact"] if num_lost else []
+        parts += [f"{len(self._marked)} marked"] if self._marked else []
+        if self._order.column is not None:
+            parts.append(f"by {self._order.column.title} {FALLING if self._order.is_falling else RISING}")
+        elif self._order.is_reversed:
+            parts.append("the oldest first")
         return " · ".join(parts)
 
     def _show_detail(self) -> None:
@@ -135,7 +193,7 @@ class RunsScreen(MainScreen):
 
     def _detail_words(self) -> str:
         """What the list has no room for: why a host is silent, how a run ended, its id."""
-        run = self._list.selected
+        run = self.subject
         if self._trouble and self._runs:
             return visible(self._trouble)
         if run is None:
@@ -161,7 +219,45 @@ class RunsScreen(MainScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "clear_filter":
             return bool(self._filter.display)
+        if action in ("mark", "pin", "forget"):
+            return (self.subject is not None) or None
         return super().check_action(action, parameters)
+
+    def action_mark(self) -> None:
+        if (run := self.subject) is not None:
+            if run.run_id in self._marked:
+                self._marked.remove(run.run_id)
+            else:
+                self._marked.append(run.run_id)
+            self._show()
+
+    def action_order(self) -> None:
+        self._order = self._order.next()
+        self._show()
+
+    def action_reverse(self) -> None:
+        self._order = self._order.reversed()
+        self._show()
+
+    @on(RunList.TitleChosen)
+    def _title_chosen(self, event: RunList.TitleChosen) -> None:
+        self._order = self._order.by(event.column)
+        self._show()
+
+    def action_pin(self) -> None:
+        if (run := self.subject) is not None:
+            self._pinned ^= {run.run_id}
+            self._show()
+            try:
+                pins.keep(self._pinned)
+            except (OSError, DflashError) as e:
+                tell(self, f"pins last until the end of this session only: {e}", "warning")
+
+    def action_forget(self) -> None:
+        from dflash_tui.ui.forget_screen import ForgetScreen
+
+        if self.subject is not None:
+            self.app.push_screen(ForgetScreen(self.seat, self.subject))
 
     def action_filter(self) -> None:
         self._filter.display = True
@@ -177,7 +273,13 @@ class RunsScreen(MainScreen):
             copy(self, self.subject.run_id, "the run's id")
 
     @on(Input.Changed, "#filter")
-    def _filter_typed(self) -> None:
+    def _filter_typed(self, event: Input.Changed) -> None:
+        """A filter that cannot be read is told; what the last one found stays."""
+        try:
+            self._test, self._wrong = parse(event.value), ""
+        except UsageError as e:
+            self._wrong = str(e)
+        self._title.set_class(bool(self._wrong), "error")
         self._show()
 
     @on(Input.Submitted, "#filter")

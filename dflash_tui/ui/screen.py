@@ -44,6 +44,8 @@ def raise_or_tell(node: DOMNode, event: Worker.StateChanged) -> None:
 class MainScreen(Screen[None]):
     """A screen of a mode. `subject` is the run that `X` and `r` act on."""
 
+    ABOUT: ClassVar[str] = ""
+    """What its help says beside the keys."""
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -65,6 +65,9 @@ class Seat(Protocol):
 
     async def resume(self, run_id: str) -> Run: ...
 
+    async def forget(self, run_id: str) -> None:
+        """Take a run off this machine; its host is not touched."""
+
     async def reload(self) -> None:
         """Read config.toml again: somebody may have added a host."""
 
@@ -155,6 +158,11 @@ class SessionSeat:
 
         self._reconsider()
         return await control.resume(self._session, run_id)
+
+    async def forget(self, run_id: str) -> None:
+        from dflash_tui import control
+
+        await control.forget(self._session, run_id)
 
     async def reload(self) -> None:
         self._session.config = await asyncio.to_thread(configs.load)

@@ -24,6 +24,18 @@ _TONES: dict[str, str] = {
     RunState.LOST: "warn",
 }
 TONE_CLASSES = {f"tone--{tone}" for tone in ("live", "busy", "good", "bad", "warn", "quiet")}
+_BY_LIVELINESS = (
+    RunState.ABSENT,
+    RunState.FINISHED,
+    RunState.STOPPED,
+    RunState.INTERRUPTED,
+    RunState.FAILED,
+    RunState.LOST,
+    RunState.ORPHANED,
+    RunState.STOPPING,
+    RunState.STARTING,
+    RunState.RUNNING,
+)
 # A live run's host is asked every 10 s at least, and its answer is noted every 5 s: less than this is no silence.
 SILENT_S = 20.0
 # What the far side can still be asked to do with a run, by its state.
@@ -33,6 +45,11 @@ _RESUMABLE = frozenset({RunState.STOPPED, RunState.INTERRUPTED, RunState.FAILED,
 
 def glyph(state: str) -> str:
     return GLYPHS.get(state, "·")
+
+
+def liveliness(state: str) -> int:
+    """The greater, the more a person has to do with a run in this state."""
+    return _BY_LIVELINESS.index(state) if state in _BY_LIVELINESS else -1
 
 
 def tone_class(state: str) -> str:

@@ -125,6 +125,8 @@ class ScriptedStore:
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         self._fail()
+        if "count(*)" in sql.split("from records")[0]:
+            return Answer(["n"], ["BIGINT"], iter([[(23_000,)]]), lambda: None)
         rows: list[Row] = [(run.run_id, 0.913, 26_146.0, [2.7, 1.9, 1.4, 1.1, None, 0.9]) for run in self.known]
         batches: Iterator[list[Row]] = iter([rows])
         return Answer(["run", "loss_p50", "tok_per_sec", "losses"], ["VARCHAR"] * 4, batches, lambda: None)
@@ -214,6 +216,12 @@ class ScriptedSeat:
         run: Run = self.store.change(run_id, state="running", reason=None, code=None, attempt=2)
         self.advanced(run_id)
         return run
+
+    async def forget(self, run_id: str) -> None:
+        self.said.append(("forget", run_id))
+        self._fail()
+        self.store.known = [run for run in self.store.known if run.run_id != run_id]
+        self.advanced(None)
 
     async def reload(self) -> None:
         pass

@@ -1,5 +1,9 @@
 """The list of runs, as a person at the keys meets it."""
 
+from dataclasses import replace
+
+from textual.pilot import Pilot
+
 from dflash_tui.errors import StoreBusyError
 from dflash_tui.ui.key_line import KeyLine
 from dflash_tui.ui.run_list import RunList
@@ -80,7 +84,7 @@ async def test_moving_by_arrows_letters_and_ends() -> None:
         for key in ("j", "down", "k", "G", "g", "up", "end", "home"):
             await pilot.press(key)
             await pilot.pause()
-            places.append(pilot.app.screen.query_one(RunList).selected.run_id)
+            places.append(pilot.app.screen.query_one(RunList).selected.run.run_id)
         assert places == ["v4-kl07", "v3", "v4-kl07", "golden", "v5-hard", "v5-hard", "golden", "v5-hard"]
 
 
@@ -142,5 +146,116 @@ async def test_hundreds_of_runs_scroll() -> None:
         await sees(pilot, "run-499")
         await sees_no(pilot, "run-000")
         await pilot.press("g", "pagedown", "ctrl+d")
-        await until(pilot, lambda: pilot.app.screen.query_one(RunList).selected.run_id == "run-070", "two pages down")
+        await until(
+            pilot, lambda: pilot.app.screen.query_one(RunList).selected.run.run_id == "run-070", "two pages down"
+        )
         assert "run-070" in line_of(pilot, "▸")
+
+
+def names_in_order(pilot: Pilot[None]) -> list[str]:
+    return [row.run.name for row in pilot.app.screen.query_one(RunList).rows]
+
+
+async def test_the_list_is_ordered_by_each_column_in_turn_and_turned_round() -> None:
+    runs = [replace(run, step=step) for run, step in zip(FLEET, (300, None, 100, 500, 200), strict=True)]
+    async with cockpit(runs) as (pilot, _):
+        await sees(pilot, "26,146")
+        seen = {}
+        for _ in range(8):
+            await pilot.press("s")
+            await pilot.pause()
+            title = screen_lines(pilot.app)[0].rpartition(" · ")[2].split()
+            seen[" ".join(title)] = names_in_order(pilot)
+        assert list(seen)[:4] == ["by STATE ▼", "by RUN ▲", "by HOST ▲", "by STEP ▼"]
+        assert seen["by STEP ▼"] == ["demo", "v5-hard", "golden", "v3", "v4-kl07"]
+        assert seen["by RUN ▲"] == ["demo", "golden", "v3", "v4-kl07", "v5-hard"]
+        assert seen["by STATE ▼"] == ["v5-hard", "v4-kl07", "v3", "demo", "golden"]
+        assert seen["by AGE ▲"][0] == "v5-hard" and seen["by AGE ▲"][-1] == "golden"
+        assert names_in_order(pilot) == [run.name for run in FLEET]
+        await pilot.press("S")
+        await sees(pilot, "the oldest first")
+        assert names_in_order(pilot) == [run.name for run in reversed(FLEET)]
+        column = screen_lines(pilot.app)[1].index("STEP")
+        await pilot.click(RunList, offset=(column, 0))
+        await sees(pilot, "STEP▼", "by STEP ▼")
+        await pilot.click(RunList, offset=(column, 0))
+        await sees(pilot, "STEP▲")
+        assert names_in_order(pilot) == ["v3", "golden", "v5-hard", "demo", "v4-kl07"], "what has no step stays last"
+
+
+async def test_marks_are_letters_in_the_order_of_marking_and_survive_sorting_and_news() -> None:
+    async with cockpit(FLEET) as (pilot, seat):
+        await pilot.press("j", "space", "k", "space", "j", "j", "space")
+        await sees(pilot, "3 marked")
+        await pilot.press("s", "s", "S")
+        seat.store.known = [make_run("new-1"), *FLEET]
+        seat.advanced(None)
+        await sees(pilot, "new-1")
+        marks = {row.run.name: row.mark for row in pilot.app.screen.query_one(RunList).rows if row.mark}
+        assert marks == {"v4-kl07": "a", "v5-hard": "b", "v3": "c"}
+        assert line_of(pilot, "v5-hard")[1] == "b"
+        await pilot.press("space")
+        await sees(pilot, "2 marked")
+        seat.store.known = seat.store.known[:2]
+        seat.advanced(None)
+        await sees(pilot, "1 marked")
+
+
+async def test_pinned_runs_stay_on_top_also_in_the_next_session() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await sees(pilot, "demo")
+        await pilot.press("j", "j", "j", "p", "s", "s", "s", "s")
+        await sees(pilot, "★ demo", "by STEP")
+        assert names_in_order(pilot)[0] == "demo"
+    async with cockpit(FLEET) as (pilot, _):
+        await sees(pilot, "★ demo")
+        await pilot.press("g", "p")
+        await sees_no(pilot, "★")
+        assert names_in_order(pilot) == [run.name for run in FLEET]
+
+
+async def test_forgetting_asks_first_and_says_what_stays() -> None:
+    async with cockpit(FLEET) as (pilot, seat):
+        await pilot.press("D")
+        await sees(pilot, "Forget v5-hard (running), its 23,000 rows", "goes on, on gpu2")
+        await pilot.press("escape", "j", "j", "D")
+        await sees(pilot, "Forget v3 (failed)", "gpu2 keeps")
+        seat.trouble = StoreBusyError("the store is held by process 4121")
+        await pilot.press("enter")
+        await sees(pilot, "held by process 4121", "Forget v3 (failed)")
+        seat.trouble = None
+        await pilot.press("enter")
+        await sees(pilot, "v3 is forgotten here", "Runs 4")
+        assert [said for said in seat.said if said[0] == "forget"] == [("forget", "v3")] * 2
+
+
+async def test_a_filter_that_cannot_be_read_is_told_and_the_list_stays() -> None:
+    async with cockpit(FLEET) as (pilot, _):
+        await sees(pilot, "0.913")
+        await pilot.press("slash")
+        await types(pilot, "v5 loss<x")
+        await sees(pilot, "Runs 1 of 5 · loss<x: 'x' is no number here")
+        await pilot.press("backspace")
+        await types(pilot, "1")
+        await sees_no(pilot, "no number")
+        assert names_in_order(pilot) == ["v5-hard"]
+
+
+async def test_only_rows_in_sight_are_drawn_and_a_key_draws_those_it_changes() -> None:
+    async with cockpit([make_run(f"run-{number:03}") for number in range(500)], size=(120, 30)) as (pilot, _):
+        await sees(pilot, "0.913")
+        one = pilot.app.screen.query_one(RunList)
+        drawn: list[int] = []
+        draw = one.render_line
+        one.render_line = lambda y: drawn.append(y) or draw(y)  # type: ignore[method-assign,func-returns-value]
+        counts = []
+        # News of the list may come between, and draw all of it.
+        for _ in range(5):
+            drawn.clear()
+            await pilot.press("j")
+            counts.append(len(drawn))
+        assert min(counts) == 2 and max(counts) <= 2 * 30
+        drawn.clear()
+        await pilot.press("G")
+        await sees(pilot, "run-499")
+        assert len(set(drawn)) <= 30 and len(drawn) <= 4 * 30

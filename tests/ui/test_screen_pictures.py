@@ -53,7 +53,18 @@ def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_runs_120x40(snap_compare: Any) -> None:
-    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("j", "j", until="seen 41 s ago"))
+    keys = press("j", "j", "space", "k", "space", "G", "p", "s", "s", "s", "s", "g", "j", until="seen 2 s ago")
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=keys)
+
+
+def test_runs_80x24_with_a_filter_that_is_wrong(snap_compare: Any) -> None:
+    async def filter_wrongly(pilot: Pilot[None]) -> None:
+        await sees(pilot, "0.913")
+        await pilot.press("j", "j", "space", "slash")
+        await types(pilot, "v hots:gpu2")
+        await sees(pilot, "did you mean 'host'?")
+
+    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=filter_wrongly)
 
 
 def test_run_120x40(snap_compare: Any) -> None:
