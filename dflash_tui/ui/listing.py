@@ -74,7 +74,7 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         return column.cell(row)
 
     def badge(self, row: R) -> str:
-        """BADGE_CELLS cells before the columns, for what a person has done to the row."""
+        """What stands before the columns, for what a person has done to the row."""
         return ""
 
     def title(self, column: Column[Any], width: int) -> str:
@@ -182,7 +182,8 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
             # Reversed, colours would be grounds of different greys.
             return cursor if cursor.reverse else self._ink(look) + cursor
 
-        pieces = [("▸" if is_under_cursor else " ", cursor), (self.badge(row), inked("list--badge")), (" ", cursor)]
+        sign, badge = "▸" if is_under_cursor else " ", laid(self.badge(row), self.BADGE_CELLS)
+        pieces = [(sign, cursor), (badge, inked("list--badge")), (" ", cursor)] if badge else [(sign + " ", cursor)]
         for column, cells in self._fitted():
             text, look = self.cell(column, row, cells)
             pieces += [(laid(text, cells, column.align), inked(look)), (" " * GAP, cursor)]

@@ -40,7 +40,7 @@ class RunList(Listing[RunRow]):
         return row.run.run_id
 
     def badge(self, row: RunRow) -> str:
-        return row.mark or " "
+        return row.mark
 
     def title(self, column: Column[Any], width: int) -> str:
         if column is not self._order.column:
