@@ -218,7 +218,7 @@ def _why_not(text: str, error: ValueError) -> str:
     if "\0" in text:
         return "NUL bytes"
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error.msg} at character {error.pos + 1}"
+        return f"not JSON: {error.msg.removesuffix(' at')} at character {error.pos + 1}"
     return str(error)
 
 

@@ -30,8 +30,9 @@ from dflash_tui.ui.seat import Seat, SessionSeat
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
+    from dflash_tui.ui.logs_screen import LogsScreen
 
-RUNS, RUN, HOSTS = "runs", "run", "hosts"
+RUNS, RUN, HOSTS, LOGS = "runs", "run", "hosts", "logs"
 
 
 class DflashApp(App[None], inherit_bindings=False):
@@ -45,6 +46,7 @@ class DflashApp(App[None], inherit_bindings=False):
         Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
         Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you were at, or are on."),
         Binding("3", "show_hosts", "hosts", show=False, tooltip="The hosts and their containers, and how each stands."),
+        Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run, and what its trainer printed."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
         Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("tilde", "command_log", "commands", show=False, key_display="~", tooltip="What was run on hosts."),
@@ -80,6 +82,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self.add_mode(RUNS, lambda: self._runs_screen)
         self.add_mode(RUN, lambda: self._run_screen)
         self.add_mode(HOSTS, self._hosts_screen)
+        self._logs_screen: LogsScreen | None = None
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return themes.chart_defaults(self.current_theme)
@@ -131,6 +134,20 @@ class DflashApp(App[None], inherit_bindings=False):
 
     def action_show_hosts(self) -> None:
         self.switch_mode(HOSTS)
+
+    def action_show_logs(self) -> None:
+        """Of the run under the cursor, on the list of runs; else of the one that was opened."""
+        from dflash_tui.ui.logs_screen import LogsScreen
+
+        if self._logs_screen is None:
+            screen = self._logs_screen = LogsScreen(self.seat)
+            self.add_mode(LOGS, lambda: screen)
+        listed = self._runs_screen.subject
+        is_on_list = self.screen_stack[0] is self._runs_screen or self._run_screen.run_id is None
+        run_id = listed.run_id if is_on_list and listed else self._run_screen.run_id
+        if self.screen_stack[0] is not self._logs_screen:
+            self._logs_screen.show(run_id)
+            self.switch_mode(LOGS)
 
     def _hosts_screen(self) -> Screen[None]:
         from dflash_tui.ui.hosts_screen import HostsScreen
