@@ -6,7 +6,8 @@ reads a config checked against `recipe_schema.json`, writes `train_log.jsonl` an
 ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad config) or 1 (anything else).
 
     config, errors              what a run is told, and how it can fail
-    target, taps, cache, decode the frozen model: loading, running and decoding it
+    pretrained, target, taps    the frozen model: its files, running it, listening to it
+    cache, decode               decoding it, alone and with drafts
     data, dataset, sequences    rows, what became of them, and where it lies
     regenerate, server          what the target answers; a server that answers for it
     preparation                 the answers to all rows, as a run of its own

@@ -1,5 +1,6 @@
 """python -m trainer config.json: refuses a bad config and a bare interpreter first, and only then imports torch."""
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 from trainer import config, launcher
 from trainer.errors import ConfigError
+from trainer.log import Log
 
 _PACKAGES = ("torch", "transformers", "safetensors")
 
@@ -22,6 +24,8 @@ def main(arguments: list[str]) -> int:
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         names = " ".join(missing)
+        with contextlib.suppress(OSError), Log(Path(checked["run_dir"]) / "train_log.jsonl") as log:
+            log.write("end", reason="environment", exit_code=1)
         return _refuse(f"{sys.executable} lacks {names}: run {sys.executable} -m pip install {names}", 1)
     if not launcher.is_launched() and (count := launcher.num_processes(checked)) > 1:
         return launcher.launch(arguments, count)

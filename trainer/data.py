@@ -18,6 +18,7 @@ from torch import Tensor
 
 from trainer.config import Config
 from trainer.errors import ConfigError
+from trainer.pretrained import folder, num_rows
 
 Message = dict[str, Any]
 
@@ -32,6 +33,13 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def longest_answer(self) -> int:
+        """Tokens of the longest stretch of `response`."""
+        gaps = torch.nn.functional.pad((~self.response).nonzero()[:, 0], (1, 1))
+        gaps[0], gaps[-1] = -1, len(self.response)
+        return int(gaps.diff().max()) - 1
 
 
 def answered(tokens: Sequence[int], start: int, line: int = 0) -> Sample:
@@ -61,11 +69,14 @@ class Talk:
     The last answer of an evaluation row is never taken from the row, and none is asked for here: its prompt stays.
     """
 
-    def __init__(self, place: str, split: str, raw: dict[str, Any], tokenizer: Any, config: Config) -> None:
+    def __init__(
+        self, place: str, split: str, raw: dict[str, Any], tokenizer: Any, num_rows: int, config: Config
+    ) -> None:
+        """`num_rows` is how many tokens the target knows."""
         self.split, self.line, self.turn = split, int(place.rpartition(":")[2]), 0
         self.prompt: list[int] | None = None
         self.is_too_long = False
-        self._place, self._tokenizer, self._config = place, tokenizer, config
+        self._place, self._tokenizer, self._num_rows, self._config = place, tokenizer, num_rows, config
         self._drafts: list[Draft] = []
         self._wanted = raw.get("max_new_tokens", config["data.max_new_tokens"])
         if not isinstance(self._wanted, int) or self._wanted < 1:
@@ -117,6 +128,11 @@ class Talk:
             return
         self.turn += 1
         prompt, answer = self._prompt_and_answer()
+        if (largest := max((*prompt, *(answer or ())), default=0)) >= self._num_rows:
+            raise ConfigError(
+                f"{self._place}: the tokenizer does not fit the target: it makes token {largest} of this row, and the "
+                f"rows of the embedding are 0 to {self._num_rows - 1}"
+            )
         if len(prompt) > self._config["data.max_seq_len"] - 2:
             self.is_too_long = not self._drafts
             return
@@ -157,14 +173,14 @@ def read_talks(path: Path, tokenizer: Any, config: Config) -> Iterator[Talk]:
     limits = {"train": config["data.num_train"], "eval": config["data.num_eval"]}
     if config["kind"] == "evaluate":
         limits["train"] = 0
-    taken = {"train": 0, "eval": 0}
+    taken, rows = {"train": 0, "eval": 0}, num_rows(folder(config))
     for place, raw in _objects(path):
         split = raw.get("split", "train")
         if split not in limits:
             raise ConfigError(f'{place}: split {split!r} is not allowed: "train" or "eval"')
         if limits[split] is not None and taken[split] >= limits[split]:
             continue
-        talk = Talk(place, split, raw, tokenizer, config)
+        talk = Talk(place, split, raw, tokenizer, rows, config)
         taken[split] += not talk.is_too_long
         yield talk
 

@@ -16,10 +16,11 @@ from trainer.config import Config
 from trainer.data import read_talks
 from trainer.errors import ConfigError
 from trainer.evaluate import HeldOut
+from trainer.pretrained import fingerprint, folder
 from trainer.ranks import Ranks
 from trainer.regenerate import InProcess, Kept, Writer, answer
 from trainer.sequences import Sequences, Shelf, manifest_of
-from trainer.target import Target, fingerprint, folder
+from trainer.target import Target
 
 # Rows whose answers are written together: many, so that those of like length meet; not all, for the memory.
 _ROWS_AT_A_TIME = 16384
@@ -52,9 +53,21 @@ def training_sequences(config: Config, target: Target, check_stop: Callable[[], 
     sequences = Sequences(path, config["data.num_train"]) if path.is_dir() else Sequences(run_dir / "sequences")
     if sequences.manifest.target != target.fingerprint():
         raise ConfigError(f"data.path: the sequences in {path} were made for another target than {target.path}")
-    if config["kind"] != "evaluate" and not len(sequences):
-        raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
+    if config["kind"] != "evaluate":
+        _check_answers(sequences, path, config["block_size"])
     return sequences
+
+
+def _check_answers(sequences: Sequences, path: Path, block_size: int) -> None:
+    """ConfigError if nothing would teach the slots, or the last ones, of a block."""
+    if not len(sequences):
+        raise ConfigError(f"data.path: no response in {path} has two tokens, so there is nothing to train on")
+    longest = sequences.manifest.longest_answer
+    if block_size > longest:
+        raise ConfigError(
+            f"block_size: {block_size} is more than the {longest} tokens of the longest response, so the last slots "
+            f"would learn nothing; lower it to {longest} at most, or give longer responses"
+        )
 
 
 def prepare(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Dataset:

@@ -14,6 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from trainer.errors import ConfigError
+
 # Others wait while the first one evaluates, or lets the target write its responses.
 _PATIENCE = datetime.timedelta(days=3)
 
@@ -36,6 +38,9 @@ class Ranks:
         """Where this process computes; "auto" is a GPU if there is one."""
         if wanted == "cpu" or (wanted == "auto" and not torch.cuda.is_available()):
             return torch.device("cpu")
+        if self._local >= torch.cuda.device_count():
+            seen = torch.cuda.device_count()
+            raise ConfigError(f"device: process {self.index} computes on GPU {self._local}, and torch sees {seen} GPUs")
         return torch.device("cuda", self._local)
 
     def join(self, device: torch.device) -> None:

@@ -37,9 +37,9 @@ def run(config: Config) -> int:
     folder = Path(config["run_dir"])
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        ranks.join(ranks.device(config["device"]))
         with Log(folder / "train_log.jsonl", ranks.index) as log:
             try:
+                ranks.join(ranks.device(config["device"]))
                 _KINDS[config["kind"]](config, log, stop, ranks)
             except Exception as e:
                 reason, exit_code, _ = _ending(e, folder)

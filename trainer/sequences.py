@@ -25,12 +25,15 @@ from trainer.data import Sample, Talk
 from trainer.errors import ConfigError
 
 _MANIFEST = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """`key` says what the sequences were made of, `digest` what they are; `notes` what was left out."""
+    """`key` says what the sequences were made of, `digest` what they are; `notes` what was left out.
+
+    `longest_answer` is in tokens: no block of more has a slot supervised to its end.
+    """
 
     key: str
     target: str
@@ -38,6 +41,7 @@ class Manifest:
     num_sequences: int
     num_tokens: int
     num_response_tokens: int
+    longest_answer: int
     notes: list[str]
     format: int = _FORMAT
 
@@ -87,7 +91,7 @@ class Shelf:
         self._digest = hashlib.sha256()
         self._ends: list[int] = []
         self._lines: list[int] = []
-        self._num_response_tokens = self._num_too_long = self._num_too_short = 0
+        self._num_response_tokens = self._num_too_long = self._num_too_short = self._longest_answer = 0
 
     def add(self, talks: Iterable[Talk]) -> None:
         """What became of them: sequences to train on, and prompts to evaluate on."""
@@ -110,6 +114,7 @@ class Shelf:
         self._response.write(response)
         self._digest.update(tokens + response)
         self._num_response_tokens += int(sample.response.sum())
+        self._longest_answer = max(self._longest_answer, sample.longest_answer)
         self._ends.append((self._ends[-1] if self._ends else 0) + len(sample))
         self._lines.append(sample.line)
 
@@ -126,7 +131,8 @@ class Shelf:
         if self._num_too_short:
             notes.append(f"rows left out: {self._num_too_short} (response of fewer than two tokens)")
         digest, size = self._digest.hexdigest(), self._ends[-1] if self._ends else 0
-        manifest = Manifest(key, target, digest, len(self._ends), size, self._num_response_tokens, notes)
+        counts = len(self._ends), size, self._num_response_tokens, self._longest_answer
+        manifest = Manifest(key, target, digest, *counts, notes)
         (self._draft / _MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
         shutil.rmtree(self._folder, ignore_errors=True)
         self._draft.rename(self._folder)

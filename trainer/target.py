@@ -1,52 +1,23 @@
-"""The frozen model that is drafted for: loading it, reading its layers, running it.
+"""The frozen model that is drafted for: running it, and reading its layers while it runs.
 
-Owns every use of transformers. Nothing here is trained, and nothing of it is ever saved.
+Nothing here is trained, and nothing of it is ever saved.
 """
 
 import copy
-import hashlib
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from trainer.cache import KeyValueCache
 from trainer.config import Config
 from trainer.errors import ConfigError
+from trainer.pretrained import fingerprint, folder, load_model, load_tokenizer
 from trainer.ranks import Ranks
 from trainer.taps import tapped_layers
-
-# Never the network, never code out of a model's folder.
-_TRUSTED: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-_TINY = Path(__file__).with_name("tiny_target")
-
-
-def folder(config: Config) -> Path:
-    """Where the target lies; "tiny" means the bundled one."""
-    return _TINY if config["target"] == "tiny" else Path(config["target"])
-
-
-def fingerprint(path: Path) -> str:
-    """Of the target in `path`: its config, and the names and sizes of its weights."""
-    digest = hashlib.sha256((path / "config.json").read_bytes())
-    for file in sorted(path.glob("*.safetensors")):
-        digest.update(f"{file.name} {file.stat().st_size}".encode())
-    return digest.hexdigest()
-
-
-def load_tokenizer(path: Path) -> Any:
-    """ConfigError if there is no model in `path`, or none of its tokenizer."""
-    if not (path / "config.json").is_file():
-        raise ConfigError(f"target: {path} holds no config.json; give the folder of a Hugging Face model")
-    try:
-        return AutoTokenizer.from_pretrained(path, **_TRUSTED)
-    except (OSError, ValueError) as e:
-        raise ConfigError(f"target: {path} cannot be loaded ({str(e).splitlines()[0]})") from e
 
 
 @dataclass(frozen=True)
@@ -68,16 +39,9 @@ class Target:
         dtype = config["dtype"]
         if dtype == "auto":
             dtype = "float32" if self.device.type == "cpu" else "bfloat16"
-        try:
-            self.model = AutoModelForCausalLM.from_pretrained(
-                self.path, dtype=getattr(torch, dtype), attn_implementation="sdpa", **_TRUSTED
-            )
-        except (OSError, ValueError) as e:
-            raise ConfigError(f"target: {self.path} cannot be loaded ({str(e).splitlines()[0]})") from e
-        self.model.to(self.device).eval().requires_grad_(False)
+        self.model = load_model(self.path, dtype).to(self.device)
         self.config = self.model.config.get_text_config()
         self._decoder = self.model.get_decoder()
-        self._check_kind()
         self.num_layers: int = self.config.num_hidden_layers
         self.vocab_size: int = self.model.get_input_embeddings().weight.shape[0]
         self.layer_ids = tapped_layers(config, self.num_layers)
@@ -101,14 +65,6 @@ class Target:
     def fingerprint(self) -> str:
         """Changes when the target does."""
         return fingerprint(self.path)
-
-    def _check_kind(self) -> None:
-        for part in ("layers", "norm", "rotary_emb"):
-            if not hasattr(self._decoder, part):
-                name = type(self.model).__name__
-                raise ConfigError(f"target: {name} has no decoder.{part}; models built like Llama or Qwen3 have")
-        if "sliding_attention" in (getattr(self.config, "layer_types", None) or ()):
-            raise ConfigError(f"target: {self.path} has sliding-window layers, which are not supported yet")
 
     def _mask_token_id(self, config: Config) -> int:
         mask = config["mask_token_id"]

@@ -8,7 +8,7 @@ import pytest
 from trainer import config as trainer_config
 from trainer.config import ConfigError, check, flatten, load, nest, schema
 
-from .trainer_setup import ROOT, nested
+from .trainer_setup import ROOT, nested, records
 
 TYPES = {"integer", "number", "string", "boolean", "list[integer]", "list[number]", "list[string]"}
 WORDS = {
@@ -146,6 +146,7 @@ def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path):
     line = one_line(done)
     assert sys.executable in line
     assert "pip install torch transformers safetensors" in line
+    assert [(r["event"], r["reason"], r["exit_code"]) for r in records(tmp_path)] == [("end", "environment", 1)]
 
 
 def test_a_config_is_checked_before_torch_is_imported(tmp_path):

@@ -17,7 +17,7 @@ TRAINER = ROOT / "trainer"
 MODULES = sorted(TRAINER.glob("*.py"))
 ALLOWED = {"trainer", "torch", "transformers", "safetensors"}
 # Read before torch is imported.
-LIGHT = {"__init__.py", "__main__.py", "config.py", "errors.py", "launcher.py"}
+LIGHT = {"__init__.py", "__main__.py", "config.py", "errors.py", "launcher.py", "log.py"}
 
 
 def imported(path: Path) -> set[str]:
