@@ -41,6 +41,11 @@ def number(value: float | int | None, digits: int = 4) -> str:
     return f"{value:.{max(0, decimals)}f}"
 
 
+def numbered(num: int, noun: str) -> str:
+    """1 row, 2,000 rows."""
+    return f"{num:,} {noun}{'' if num == 1 else 's'}"
+
+
 def duration(seconds: float | None) -> str:
     """3 s, 4m 05s, 2h 11m, 3d 04h; "-" for none."""
     if seconds is None or not math.isfinite(seconds):

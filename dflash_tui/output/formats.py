@@ -14,7 +14,7 @@ Batches = Iterable[list[tuple[Any, ...]]]
 Pieces = Callable[[list[str], list[str], Batches], Iterator[str]]
 
 FORMATS = ("table", "csv", "json", "jsonl", "md", "parquet")
-_ENDINGS = {
+ENDINGS = {
     ".txt": "table",
     ".csv": "csv",
     ".json": "json",
@@ -37,7 +37,7 @@ def format_of(file: PurePath) -> str:
     if not file.suffix:
         return "csv"
     try:
-        return _ENDINGS[file.suffix.lower()]
+        return ENDINGS[file.suffix.lower()]
     except KeyError:
         raise UsageError(f"--output {file}: no format goes with {file.suffix}; give --format") from None
 

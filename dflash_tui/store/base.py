@@ -122,6 +122,17 @@ class RunDetail(msgspec.Struct, frozen=True):
     note: str | None = None
 
 
+class Cancellable(Protocol):
+    """One query. `start` and the answer's reader belong to one thread, `cancel` to any; the reader meets a QueryError
+    then."""
+
+    def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
+        """As `Store.query`."""
+
+    def cancel(self) -> None:
+        """Harmless before and after."""
+
+
 class Store(Protocol):
     """What can be asked of a store. Blocking, and safe from several threads.
 
@@ -130,6 +141,9 @@ class Store(Protocol):
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         """One read-only statement of a person's; the time limit holds until its last row was made."""
+
+    def running_query(self) -> Cancellable:
+        """A query that can be cancelled before its answer is there."""
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows."""

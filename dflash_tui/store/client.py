@@ -19,7 +19,7 @@ from dflash_tui.store.base import (
     RunDetail,
     no_progress,
 )
-from dflash_tui.store.exchange import Exchange, query_owner
+from dflash_tui.store.exchange import Exchange, OwnerQuery, query_owner
 from dflash_tui.store.exchange import OwnerGoneError as OwnerGoneError
 from dflash_tui.store.exchange import has_owner as has_owner
 from dflash_tui.store.find import pick_run
@@ -33,6 +33,9 @@ class StoreClient:
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         return query_owner(sql, params, timeout_s)
+
+    def running_query(self) -> OwnerQuery:
+        return OwnerQuery()
 
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         return self.ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])

@@ -5,13 +5,13 @@ Every request has a connection of its own, so calls from several threads do not 
 
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
 
 from dflash_tui import paths
-from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.errors import DflashError, QueryError, StoreBusyError
 from dflash_tui.store.answer import Answer, Row
 from dflash_tui.store.frames import (
     HELLO_S,
@@ -49,13 +49,53 @@ def has_owner() -> bool:
 
 def query_owner(sql: str, params: dict[str, Any] | None = None, timeout_s: float | None = None) -> Answer:
     """`Store.query`, asked of whoever owns the store now. OwnerGoneError when nobody listens."""
-    exchange = Exchange(Query(sql, params or {}, timeout_s))
-    try:
-        head = unpack(exchange.blob(), QueryHead)
-    except BaseException:
-        exchange.close()
-        raise
-    return Answer(head.columns, head.types, _batches(exchange), exchange.close)
+    return OwnerQuery().start(sql, params, timeout_s)
+
+
+class OwnerQuery:
+    """One query to whoever owns the store. `start` and the answer's reader belong to one thread, `cancel` to any."""
+
+    def __init__(self) -> None:
+        self._exchange: Exchange | None = None
+        self._is_cancelled = False
+
+    def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
+        """As `query_owner`."""
+        with self._told():
+            exchange = self._exchange = Exchange(Query(sql, params or {}, timeout_s))
+            if self._is_cancelled:
+                exchange.hang_up()
+            try:
+                head = unpack(exchange.blob(), QueryHead)
+            except BaseException:
+                exchange.close()
+                raise
+        return Answer(head.columns, head.types, self._batches(exchange), exchange.close)
+
+    def cancel(self) -> None:
+        """Stop it now; its reader meets a QueryError. Harmless before and after."""
+        self._is_cancelled = True
+        if self._exchange:
+            self._exchange.hang_up()
+
+    def _batches(self, exchange: "Exchange") -> Iterator[list[Row]]:
+        while exchange.has_more:
+            with self._told():
+                rows = unpack(exchange.blob(), list[tuple[Any, ...]])
+            if rows:
+                yield rows
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """That the owner is gone for us, who hung up, is no news."""
+        try:
+            if self._is_cancelled:
+                raise QueryError("the query was cancelled")
+            yield
+        except OwnerGoneError as e:
+            if self._is_cancelled:
+                raise QueryError("the query was cancelled") from e
+            raise
 
 
 class Exchange:
@@ -109,15 +149,14 @@ class Exchange:
             raise OwnerGoneError("the owner of the store went away before it answered; ask again")
         return msgspec.json.decode(line, type=Head)
 
+    def hang_up(self) -> None:
+        """From any thread: whoever waits for an answer meets an OwnerGoneError, and the owner stops working at it."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         self._file.close()
         self._socket.close()
-
-
-def _batches(exchange: Exchange) -> Iterator[list[Row]]:
-    while exchange.has_more:
-        if rows := unpack(exchange.blob(), list[tuple[Any, ...]]):
-            yield rows
 
 
 def _place() -> str:

@@ -91,7 +91,7 @@ def pack(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except OverflowError:
-        return _encoder.encode(_with_big_ints(msgspec.to_builtins(value)))
+        return _encoder.encode(_with_big_ints(msgspec.to_builtins(value, builtin_types=(bytes,))))
 
 
 def _with_big_ints(value: Any) -> Any:

@@ -100,6 +100,11 @@ def parse(name: str, file: Path, text: str) -> Panel:
     return Panel(name, file, text, help=help_text, **{"title": name, **fields})
 
 
+def has_header(file: Path, text: str) -> bool:
+    """Whether `text` sets a key. UsageError says file:line of a mistake in it."""
+    return bool(read_header(file, text, _READERS)[1])
+
+
 def _read_chart(text: str) -> tuple[str, dict[str, str]]:
     kind, *words = text.split()
     if kind not in CHARTS:

@@ -16,13 +16,12 @@ from dflash_tui.store.missing import Scope, never_logged, no_rows, nothing_match
 from dflash_tui.store.panel_cache import Answers, Buckets, Kept, RunState, Whole, read_state
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.store.panel_result import check_columns, has_something, headline_of, panel_result, with_nonfinite
-from dflash_tui.store.panel_windows import Rows, bucket_width, newest, resolve_window, rows_since
+from dflash_tui.store.panel_windows import NUM_RECENT, Rows, bucket_width, newest, resolve_window, rows_since, window_of
 from dflash_tui.store.selects import Selected, SelectError, Statement, place, select, statements
 from dflash_tui.text import did_you_mean
 
 T = TypeVar("T")
 
-_NUM_RECENT = 3000
 # What the SELECT of closed buckets may name: nothing that moves while a run grows, but for the window's end.
 _OF_BUCKETS = frozenset({"run", "first", "last", "width", "buckets", "length_edges"})
 
@@ -150,10 +149,7 @@ class Report:
             self._answers.put(entry, self._num_forgets, self.run_id, *question)
 
     def _scope(self, panel: Panel, view: View) -> Scope:
-        asked, own = self._question.window, panel.window
-        takes_asked = own is None or asked.kind == "range" or (own.kind, asked.kind) == ("last", "last")
-        window = asked if takes_asked or own is None else own
-        is_everything = own is not None and own.kind == window.kind == "run"
+        window, is_everything = window_of(panel.window, self._question.window)
 
         def rows() -> ResolvedWindow:
             if window.kind == "run":
@@ -179,7 +175,7 @@ class Report:
 
     def _recent(self, rows: ResolvedWindow, view: View) -> int | None:
         # Of rows with a step: of those without, no bound on steps leaves any out.
-        asked = Rows(self._question.window.n or _NUM_RECENT, rows.first, rows.last)
+        asked = Rows(self._question.window.n or NUM_RECENT, rows.first, rows.last)
         end = (self._state.generation, self._state.line_no)
         return self._once(asked, lambda: newest(view.cursor, self.run_id, asked, end)).first
 

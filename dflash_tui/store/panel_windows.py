@@ -23,6 +23,9 @@ select count(*), min(step), max(step) from (
   order by generation desc, line_no desc limit $n)
 """
 
+# How many rows `$recent` is about, unless another number is asked for.
+NUM_RECENT = 3000
+
 
 class Rows(NamedTuple):
     """Rows of `steps`: how many, and their lowest and highest step."""
@@ -30,6 +33,14 @@ class Rows(NamedTuple):
     n: int
     first: int | None
     last: int | None
+
+
+def window_of(own: Window | None, asked: Window) -> tuple[Window, bool]:
+    """The window that a panel with one of its own takes where `asked` is asked for, and whether it is everything: then
+    its SELECTs get no limits."""
+    takes_asked = own is None or asked.kind == "range" or (own.kind, asked.kind) == ("last", "last")
+    window = asked if takes_asked or own is None else own
+    return window, own is not None and own.kind == window.kind == "run"
 
 
 def resolve_window(cursor: duckdb.DuckDBPyConnection, run_id: str, window: Window) -> ResolvedWindow:

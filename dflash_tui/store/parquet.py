@@ -44,8 +44,10 @@ def write_parquet(
     limit: int | None,
     notice: Callable[[str], None],
     options: StoreOptions,
+    began: Callable[[RunningQuery], None] = lambda query: None,
 ) -> Written:
-    """The answer to one read-only statement into `file`. Errors as of `Store.query`."""
+    """The answer to one read-only statement into `file`; `began` hears of what can be cancelled. Errors as of
+    `Store.query`."""
     started = time.monotonic()
     with interruptible(), private_folder() as folder:
         for n in range(_TRIES):
@@ -62,6 +64,7 @@ def write_parquet(
                 if not (busy := busy_error(e)) or n == _TRIES - 1:
                     raise busy or query_error(e) from e
         query = RunningQuery(db, schema.names())
+        began(query)
         with ctrl_c_cancels(query.cancel):
             num, is_cut = query.write_parquet(sql, params, timeout_s, file, limit, since=started)
         return Written(num, is_cut, by)

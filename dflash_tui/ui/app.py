@@ -7,6 +7,7 @@ screen are handled in that screen.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.console import Console
@@ -21,7 +22,7 @@ from dflash_tui.errors import DflashError
 from dflash_tui.ui import themes
 from dflash_tui.ui.commands import ActionCommands, RunCommands
 from dflash_tui.ui.crash import keep_crash
-from dflash_tui.ui.messages import LaunchAsked, RunAdvanced, RunLeft, RunOpened
+from dflash_tui.ui.messages import LaunchAsked, QueryAsked, QueryLeft, RunAdvanced, RunLeft, RunOpened
 from dflash_tui.ui.person import SessionPerson
 from dflash_tui.ui.run_screen import RunScreen
 from dflash_tui.ui.runs_screen import RunsScreen
@@ -31,8 +32,9 @@ from dflash_tui.ui.seat import Seat, SessionSeat
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
     from dflash_tui.ui.logs_screen import LogsScreen
+    from dflash_tui.ui.query_screen import QueryScreen
 
-RUNS, RUN, HOSTS, LOGS = "runs", "run", "hosts", "logs"
+RUNS, RUN, HOSTS, QUERY, LOGS = "runs", "run", "hosts", "query", "logs"
 
 
 class DflashApp(App[None], inherit_bindings=False):
@@ -46,6 +48,7 @@ class DflashApp(App[None], inherit_bindings=False):
         Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
         Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you were at, or are on."),
         Binding("3", "show_hosts", "hosts", show=False, tooltip="The hosts and their containers, and how each stands."),
+        Binding("4", "show_query", "query", show=False, tooltip="Ask with SQL: answers as tables, charts, files."),
         Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run, and what its trainer printed."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
         Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
@@ -79,9 +82,11 @@ class DflashApp(App[None], inherit_bindings=False):
         self._runs_screen = RunsScreen(self.seat, clock)
         self._run_screen = RunScreen(self.seat, clock)
         self._first_run_id = run_id
+        self._before_query = RUNS
         self.add_mode(RUNS, lambda: self._runs_screen)
         self.add_mode(RUN, lambda: self._run_screen)
         self.add_mode(HOSTS, self._hosts_screen)
+        self.add_mode(QUERY, lambda: self._query_screen)
         self._logs_screen: LogsScreen | None = None
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -153,6 +158,30 @@ class DflashApp(App[None], inherit_bindings=False):
         from dflash_tui.ui.hosts_screen import HostsScreen
 
         return HostsScreen(self.seat, self._clock)
+
+    @cached_property
+    def _query_screen(self) -> "QueryScreen":
+        from dflash_tui.ui.query_screen import QueryScreen
+
+        return QueryScreen(self.seat, self._clock)
+
+    def action_show_query(self) -> None:
+        """Of the run under the cursor, on the list of runs; else of the one that was opened."""
+        if self.current_mode != QUERY:
+            self._before_query = self.current_mode
+            listed, opened = self._runs_screen.subject, self._run_screen.subject
+            self._query_screen.about(listed if self.current_mode == RUNS or opened is None else opened)
+        self.switch_mode(QUERY)
+
+    @on(QueryAsked)
+    def _query_asked(self, event: QueryAsked) -> None:
+        self._before_query = RUN
+        self._query_screen.edit(event.sql, event.run, event.window)
+        self.switch_mode(QUERY)
+
+    @on(QueryLeft)
+    def _query_left(self) -> None:
+        self.switch_mode(self._before_query)
 
     def action_command_log(self) -> None:
         from dflash_tui.ui.command_screen import CommandScreen

@@ -10,7 +10,7 @@ from textual import events
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Input
+from textual.widgets import Input, TextArea
 
 from dflash_tui.charts.cells import text_width
 from dflash_tui.ui.cells import ink, line
@@ -44,7 +44,7 @@ class KeyLine(Widget):
         column = 0
         palette = ""
         seen: set[str] = set()
-        is_typing = isinstance(self.screen.focused, Input)
+        is_typing = isinstance(self.screen.focused, Input | TextArea)
         for _, binding, is_enabled, _ in self.screen.active_bindings.values():
             display = self.app.get_key_display(binding)
             if binding.action == PALETTE:

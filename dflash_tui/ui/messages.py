@@ -7,6 +7,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
+    from dflash_tui.runs import Run, Window
 
 
 @dataclass
@@ -37,3 +38,17 @@ class LaunchAsked(Message):
     """A person wants this launched at once."""
 
     request: "LaunchRequest"
+
+
+@dataclass
+class QueryAsked(Message):
+    """A person wants to edit the SQL of a panel, as it stands over this run and window."""
+
+    sql: str
+    run: "Run"
+    window: "Window"
+
+
+@dataclass
+class QueryLeft(Message):
+    """A person goes back from the Query screen to where it was opened from."""

@@ -197,8 +197,8 @@ class RunScreen(MainScreen):
     def action_sql(self) -> None:
         from dflash_tui.ui.sql_screen import SqlScreen
 
-        if self._panel is not None and self._panel.result is not None:
-            self.app.push_screen(SqlScreen(self._panel.result))
+        if self._run is not None and self._panel is not None and self._panel.result is not None:
+            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._window))
 
 
 class Question(NamedTuple):

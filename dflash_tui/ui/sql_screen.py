@@ -1,4 +1,6 @@
-"""The question that a panel asks: its SQL file as it stands on disk, and the help in its head. To read and to copy."""
+"""The question that a panel asks: its SQL file as it stands on disk, and the help in its head. To read, to copy, and to
+take along to the Query screen.
+"""
 
 from pathlib import Path
 from typing import ClassVar
@@ -11,22 +13,25 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from dflash_tui import paths
+from dflash_tui.runs import Run, Window
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
+from dflash_tui.ui.messages import QueryAsked
 
-KEYS = "y copy   esc back   a panel of your own is one .sql file in panels/, beside config.toml"
+KEYS = "e edit in Query   y copy   esc back   a panel of your own is one .sql file in panels/, beside config.toml"
 
 
 class SqlScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,e", "dismiss", "back", tooltip="Back to the panels."),
+        Binding("escape,q", "dismiss", "back", tooltip="Back to the panels."),
+        Binding("e,enter", "edit", "edit", tooltip="Edit it on the Query screen, of this run and window."),
         Binding("y", "copy", "copy", tooltip="Copy the SQL."),
     ]
 
-    def __init__(self, result: PanelResult) -> None:
+    def __init__(self, result: PanelResult, run: Run, window: Window) -> None:
         super().__init__()
-        self._result = result
+        self._result, self._run, self._window = result, run, window
         self._file = panel_file(result.name)
 
     def compose(self) -> ComposeResult:
@@ -42,6 +47,10 @@ class SqlScreen(ModalScreen[None]):
             return visible(self._file.read_text(encoding="utf-8"), keep="\n\t")
         except (OSError, UnicodeDecodeError) as e:
             return f"-- cannot be read: {e}"
+
+    def action_edit(self) -> None:
+        self.app.post_message(QueryAsked(self._sql(), self._run, self._window))
+        self.dismiss()
 
     def action_copy(self) -> None:
         copy(self, self._sql(), "the SQL")

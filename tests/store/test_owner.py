@@ -126,6 +126,26 @@ async def test_a_waiting_session_learns_of_an_orderly_leave() -> None:
     await asyncio.wait_for(owner_gone(), 5)
 
 
+async def test_a_client_cancels_its_query_before_and_amid_the_answer() -> None:
+    async with await become_owner() as ours:
+        for sql in (ENDLESS, "select range from range(100000000)"):
+            query = StoreClient().running_query()
+
+            def ask(query: exchange.OwnerQuery = query, sql: str = sql) -> None:
+                query.start(sql, None, None).rows()
+
+            asking = asyncio.ensure_future(asyncio.to_thread(ask))
+            await running(ours, 1)
+            query.cancel()
+            with pytest.raises(QueryError, match="the query was cancelled"):
+                await asking
+            await running(ours, 0)
+        early = StoreClient().running_query()
+        early.cancel()
+        with pytest.raises(QueryError, match="the query was cancelled"):
+            await asyncio.to_thread(early.start, "select 1", None, None)
+
+
 async def test_a_clients_death_cancels_its_query() -> None:
     async with await become_owner() as ours:
         with child("ask", ENDLESS) as process:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dflash_tui.config import Addition, Config, HostSpec
-from dflash_tui.errors import DflashError, UsageError
+from dflash_tui.errors import DflashError, QueryError, UsageError
 from dflash_tui.hosts.containers import Container
 from dflash_tui.hosts.journal import Command
 from dflash_tui.hosts.person import Person, introduce
@@ -104,6 +104,9 @@ class ScriptedStore:
     trouble: DflashError | None = None
     gate: threading.Event = field(default_factory=open_gate)
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
+    answer: Any = None
+    """What a query gives: (columns, types, rows), or an error."""
+    queries: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     def runs(self) -> list[Run]:
         self._fail()
@@ -122,6 +125,9 @@ class ScriptedStore:
         self.asked.append((run_id, names, window, buckets))
         self.gate.wait(timeout=10)
         return [panel for panel in self.panels(window, buckets) if names is None or panel.name in names]
+
+    def running_query(self) -> "ScriptedQuery":
+        return ScriptedQuery(self)
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         self._fail()
@@ -143,6 +149,31 @@ class ScriptedStore:
     def _fail(self) -> None:
         if self.trouble is not None:
             raise self.trouble
+
+
+class ScriptedQuery:
+    """Waits at the store's `gate`; `cancel` lets it through to its end."""
+
+    def __init__(self, store: ScriptedStore) -> None:
+        self._store = store
+        self._cancelled = threading.Event()
+
+    def start(self, sql: str, params: dict[str, Any] | None, timeout_s: float | None) -> Answer:
+        self._store._fail()
+        self._store.queries.append((sql, params or {}))
+        while not self._store.gate.wait(timeout=0.02):
+            if self._cancelled.is_set():
+                raise QueryError("the query was cancelled")
+        if self._store.answer is None:
+            return self._store.query(sql, params)
+        if isinstance(self._store.answer, DflashError):
+            raise self._store.answer
+        columns, types, rows = self._store.answer
+        batches: Iterator[list[Row]] = (rows[start : start + 2048] for start in range(0, len(rows), 2048))
+        return Answer(columns, types, batches, lambda: None)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
 
 
 class ScriptedSeat:
