@@ -45,12 +45,27 @@ class PanelsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     length_edges: tuple[float, float] = (1500.0, 3000.0)
 
 
+class ChecksSpec(msgspec.Struct, frozen=True):
+    """`[checks.NAME]` sets thresholds of a check, `[checks] baseline` names the run that others are held against."""
+
+    baseline: str | None = None
+    thresholds: dict[str, dict[str, float]] = {}
+
+
+class AlertsSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a new warning in a followed run does: `command` is an argv, and gets the finding as JSON on its stdin."""
+
+    bell: bool = False
+    command: tuple[Annotated[str, Meta(min_length=1)], ...] = ()
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: dict[str, HostSpec] = {}
     stop: StopSpec = StopSpec()
     panels: PanelsSpec = PanelsSpec()
     aliases: dict[str, str] = {}
-    checks: dict[str, dict[str, float]] = {}
+    checks: ChecksSpec = ChecksSpec()
+    alerts: AlertsSpec = AlertsSpec()
 
     def host(self, name: str) -> HostSpec:
         """The host called `name`; UsageError with the nearest name if there is none."""
@@ -124,10 +139,16 @@ def _convert(tree: dict[str, Any], file: Path) -> Config:
     for name, table in _table(tree, "hosts", file).items():
         _refuse_unknown(table, HostSpec, ("hosts", name), file)
         table["name"] = name
-    for name, table in _table(tree, "checks", file).items():
+    checks = dict(_table(tree, "checks", file))
+    baseline = {"baseline": checks.pop("baseline")} if isinstance(checks.get("baseline"), str) else {}
+    for name, table in checks.items():
         if not isinstance(table, dict):
             raise UsageError(f"{file}: checks.{name} = {table!r}: must be a table of thresholds, [checks.{name}]")
-    for section, kind in (("stop", StopSpec), ("panels", PanelsSpec)):
+        for key, value in table.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise UsageError(f"{file}: checks.{name}.{key} = {value!r}: must be a number")
+    tree["checks"] = {"thresholds": checks, **baseline}
+    for section, kind in (("stop", StopSpec), ("panels", PanelsSpec), ("alerts", AlertsSpec)):
         _refuse_unknown(_table(tree, section, file), kind, (section,), file)
     local = tree.setdefault("hosts", {}).setdefault(LOCAL, {"kind": LOCAL, "name": LOCAL})
     local.setdefault("kind", LOCAL)

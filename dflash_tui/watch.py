@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dflash_tui import paths
+from dflash_tui.alerts import Alert, Alerts
 from dflash_tui.collect import HostCollector
 from dflash_tui.config import Config, HostSpec
 from dflash_tui.errors import DflashError, StoreBusyError
@@ -45,9 +46,15 @@ class Session:
         self.config = config
         self.notices: list[str] = []
         self.store: Store = StoreClient()
-        self._advanced = advanced
+        self.alerted: Callable[[Alert | str], None] = lambda alert: None
+        """Called on the loop with each new warning, and with a sentence when the command for it failed."""
+        self._told_advanced = advanced
+        self._alerts = Alerts(config.alerts, self.ask, self._alert, self._alert)
         self._options = StoreOptions(
-            aliases=config.aliases, length_edges=config.panels.length_edges, thresholds=config.checks
+            aliases=config.aliases,
+            length_edges=config.panels.length_edges,
+            thresholds=config.checks.thresholds,
+            baseline=config.checks.baseline,
         )
         self._owner: Owner | None = None
         self._collectors: dict[str, HostCollector] = {}
@@ -56,6 +63,7 @@ class Session:
         self._woken = asyncio.Event()
         self._num_seats = 0
         self._life: asyncio.Task[None] | None = None
+        self._alerting: asyncio.Task[None] | None = None
 
     @property
     def is_owner(self) -> bool:
@@ -69,17 +77,22 @@ class Session:
         """Take a seat; StoreBusyError within 3 s when somebody holds the store who does not answer."""
         await self._take_seat()
         self._life = asyncio.create_task(self._live())
+        self._alerting = asyncio.create_task(self._alerts.run(lambda: self.is_owner))
 
     async def close(self) -> None:
         """Leave the seat to whoever waits. Runs are not touched."""
+        if self._alerting:
+            self._alerting.cancel()
+            await asyncio.wait({self._alerting})
         if self._life:
             self._life.cancel()
             await asyncio.wait({self._life})
         if self._owner:
             owner, self._owner = self._owner, None
             await owner.__aexit__(None, None, None)
-        if self._life and not self._life.cancelled():
-            self._life.result()
+        for task in (self._life, self._alerting):
+            if task and not task.cancelled():
+                task.result()
 
     async def ask(self, work: Callable[[Store], T]) -> T:
         """`work` with the store, in a thread; once more if the owner went away meanwhile and another took over."""
@@ -107,6 +120,14 @@ class Session:
         """None: the host answers, or we are not the one who asks it; else a sentence on its silence."""
         found = self._collectors.get(host)
         return str(found.silence) if found and found.silence else None
+
+    def _advanced(self, run_id: str | None) -> None:
+        if run_id is not None:
+            self._alerts.mark(run_id)
+        self._told_advanced(run_id)
+
+    def _alert(self, alert: Alert | str) -> None:
+        self.alerted(alert)
 
     async def _take_seat(self) -> None:
         deadline = time.monotonic() + BUSY_AFTER_S

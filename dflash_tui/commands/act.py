@@ -155,7 +155,19 @@ def watch() -> None:
     """Collect from every host until interrupted: a session without a screen."""
     import asyncio
 
+    from dflash_tui.alerts import Alert
+    from dflash_tui.commands.talk import ring
+
     async def work(session: "Session") -> None:
+        def tell(alert: Alert | str) -> None:
+            if isinstance(alert, str):
+                say(alert)
+                return
+            say(f"{alert.run.name}: {alert.finding.severity}: {alert.finding.sentence}")
+            if session.config.alerts.bell:
+                ring()
+
+        session.alerted = tell
         say(
             f"collecting into {session.place}" if session.is_owner else "another session collects; waiting to take over"
         )

@@ -10,7 +10,13 @@ from dflash_tui.commands.words import AsJson, RunName
 from dflash_tui.errors import ExitCode, UsageError
 
 
-def check(run: RunName, as_json: AsJson = False) -> ExitCode:
+def check(
+    run: RunName,
+    baseline: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Hold it against this run too; default: [checks] baseline.")
+    ] = None,
+    as_json: AsJson = False,
+) -> ExitCode:
     """Is this run well? A line for each finding, the worst first; exit 6 for a warning or worse."""
     from dflash_tui.output import findings as output
     from dflash_tui.output.report import dump_json
@@ -18,7 +24,7 @@ def check(run: RunName, as_json: AsJson = False) -> ExitCode:
 
     with reader(say, store_options()) as store:
         found, notice = store.find(run)
-        findings = store.check(found.run_id)
+        findings = store.check(found.run_id, baseline)
     if notice:
         say(notice)
     if as_json:

@@ -22,6 +22,12 @@ def say(words: str) -> None:
     print(visible(words, keep="\n"), file=sys.stderr)
 
 
+def ring() -> None:
+    """The terminal's bell, if there is one."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print("\a", end="", file=sys.stderr, flush=True)
+
+
 def has_terminal() -> bool:
     """Whether a person sits at all three streams; the session draws on stderr."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
@@ -33,7 +39,7 @@ def store_options() -> "StoreOptions":
     from dflash_tui.store.base import StoreOptions
 
     read = config.load()
-    return StoreOptions(aliases=read.aliases, length_edges=read.panels.length_edges, thresholds=read.checks)
+    return StoreOptions(read.aliases, read.panels.length_edges, read.checks.thresholds, read.checks.baseline)
 
 
 def in_session(work: "Callable[[Session], Awaitable[T]]") -> T:

@@ -23,11 +23,12 @@ NEVER_CUT = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a person may set of a store in config.toml: `[aliases]`, `[panels] length_edges` and `[checks.NAME]`."""
+    """What a person may set of a store in config.toml: `[aliases]`, `[panels] length_edges` and `[checks]`."""
 
     aliases: Mapping[str, str] = field(default_factory=dict)
     length_edges: tuple[float, float] = (1500.0, 3000.0)
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    baseline: str | None = None
 
 
 class ResolvedWindow(msgspec.Struct, frozen=True):
@@ -148,8 +149,11 @@ class Store(Protocol):
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows."""
 
-    def check(self, run_id: str) -> list[Finding]:
-        """What the checks find of a run, the worst first."""
+    def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
+        """What the checks find of a run, the worst first; by itself, and held against `baseline`, a run as in `find`.
+
+        None: against the one that the store's options name, if they do.
+        """
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow: ...
 

@@ -13,6 +13,7 @@ It may name these parameters and no others:
     $now             unix seconds by this machine's clock
     $recent          none of the newest 3,000 rows with a step has a lower one: it keeps `order by ... limit` from
                      sorting a million rows
+    $baseline        the run_id of the run to hold this one against; null for none
     $length_edges    [1500, 3000], the limits of the length buckets (config.toml)
     $needs           what panels cannot do without: a list of {panel, keys, logged}
     and its own thresholds
@@ -52,6 +53,9 @@ class Question(NamedTuple):
     run_id: str
     length_edges: tuple[float, float]
     thresholds: Thresholds
+    baseline: str | None = None
+    baseline_fault: str | None = None
+    """Why the one that config.toml names is none."""
 
 
 def run_checks(cursor: duckdb.DuckDBPyConnection, question: Question, answers: Answers | None = None) -> list[Finding]:
@@ -63,7 +67,7 @@ def run_checks(cursor: duckdb.DuckDBPyConnection, question: Question, answers: A
     num_forgets = answers.num_forgets
     view = View(cursor, question.run_id)
     try:
-        found = _misnamed(question.thresholds)
+        found = [*_misnamed(question.thresholds), *_without_baseline(question)]
         params = _Parameters(view, question)
         for check in load_checks():
             key = (
@@ -102,6 +106,7 @@ class _Parameters:
         self._known: dict[str, Any] = {
             "run": question.run_id,
             "now": time.time(),
+            "baseline": question.baseline if question.baseline != question.run_id else None,
             "length_edges": list(question.length_edges),
         }
         self._asked = {"recent": self._recent, "needs": self._needs}
@@ -148,6 +153,13 @@ def _misnamed(thresholds: Thresholds) -> list[Finding]:
         for name in thresholds
         if name not in names and (hint := did_you_mean(name, names))
     ]
+
+
+def _without_baseline(question: Question) -> list[Finding]:
+    if question.baseline_fault is None:
+        return []
+    sentence = f"{paths.config_file()}: checks.baseline: {question.baseline_fault}"
+    return [Finding("against_baseline", "baseline", "warning", sentence)]
 
 
 def _findings(check: Check, view: View, params: _Parameters) -> list[Finding]:

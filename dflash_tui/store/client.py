@@ -40,8 +40,8 @@ class StoreClient:
     def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
         return self.ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
 
-    def check(self, run_id: str) -> list[Finding]:
-        return self.ask(wire.Check(run_id), list[Finding])
+    def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
+        return self.ask(wire.Check(run_id, baseline), list[Finding])
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         return self.ask(wire.Resolve(run_id, window), ResolvedWindow)

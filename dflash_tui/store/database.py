@@ -150,8 +150,18 @@ class Database:
         with self._reading() as db:
             return run_panels(db, run_id, names, window, buckets, self._options.length_edges, answers=self._answers)
 
-    def check(self, run_id: str) -> list[Finding]:
-        question = Question(run_id, self._options.length_edges, self._options.thresholds)
+    def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
+        options = self._options
+        fault = None
+        try:
+            name = baseline or options.baseline
+            against = pick_run(self.runs(), name)[0].run_id if name else None
+        except UsageError as e:
+            if baseline:
+                raise
+            # Of the config: what checks find without one is worth more than nothing.
+            against, fault = None, str(e)
+        question = Question(run_id, options.length_edges, options.thresholds, against, fault)
         with self._reading() as db:
             return apart(partial(run_checks, db, question, self._answers), db.interrupt)
 

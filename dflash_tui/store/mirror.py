@@ -1,6 +1,6 @@
 """The byte-exact local copy of what a run wrote: `mirrors/<run_id>/`, the truth that the database is made from.
 
-    run.json  events.jsonl  gpus.jsonl  sources.json
+    run.json  events.jsonl  gpus.jsonl  alerts.jsonl  sources.json
     train_log.jsonl  train_log.<g>.jsonl  attempts/<n>/output.log  *.inode
 
 A stream is a path in that folder that grows as the far file does. When the far file was rotated, truncated or
@@ -90,7 +90,14 @@ class Mirror:
     def gpus(self) -> Iterator[GpuSample]:
         return self._read_lines("gpus.jsonl", GpuSample)
 
-    def _append_lines(self, name: str, values: Sequence[RunEvent | GpuSample]) -> None:
+    def append_alert(self, name: str) -> None:
+        """A warning was told to people, under what makes it the same one next time."""
+        self._append_lines("alerts.jsonl", [name])
+
+    def alerts(self) -> Iterator[str]:
+        return self._read_lines("alerts.jsonl", str)
+
+    def _append_lines(self, name: str, values: Sequence[RunEvent | GpuSample | str]) -> None:
         with self._writing(self.folder / name) as file, file.open("ab+") as lines:
             # A crash may have left half a line: it must not swallow this one.
             size = lines.seek(0, os.SEEK_END)

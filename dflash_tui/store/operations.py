@@ -32,7 +32,7 @@ def operation(database: Database, request: Request, progress: Progress) -> Calla
         case Panels():
             return partial(database.report, request.run_id, request.names, request.window, request.buckets)
         case Check():
-            return partial(database.check, request.run_id)
+            return partial(database.check, request.run_id, request.baseline)
         case Resolve():
             return partial(database.window, request.run_id, request.window)
         case Runs():

@@ -16,6 +16,7 @@ class Panels(Request, tag="panel"):
 
 class Check(Request, tag="check"):
     run_id: str
+    baseline: str | None = None
 
 
 class Resolve(Request, tag="window"):

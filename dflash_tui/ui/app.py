@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rich.console import Console
 from textual import on
@@ -30,6 +30,7 @@ from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat, SessionSeat
 
 if TYPE_CHECKING:
+    from dflash_tui.alerts import Alert
     from dflash_tui.control import LaunchRequest
     from dflash_tui.ui.logs_screen import LogsScreen
     from dflash_tui.ui.query_screen import QueryScreen
@@ -76,6 +77,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self.error_console = Console(quiet=True)
         self.seat = open_seat(self._advanced)
         self.seat.person = SessionPerson(self)
+        self.seat.alerted = self._alerted
         self._clock = clock
         self.fault: Exception | None = None
         """What ended the session, if it was not a person."""
@@ -116,6 +118,16 @@ class DflashApp(App[None], inherit_bindings=False):
         """News from the session, on this loop: told to the screen looked at; the others ask when they come up."""
         if self.is_running and self.screen_stack:
             self.screen_stack[0].post_message(RunAdvanced(run_id))
+
+    def _alerted(self, alert: "Alert | str") -> None:
+        if isinstance(alert, str):
+            tell(self, alert, "warning")
+            return
+        finding = alert.finding
+        level: Literal["warning", "error"] = "error" if finding.severity == "critical" else "warning"
+        tell(self, f"{finding.severity} in {alert.run.name}: {finding.sentence}", level)
+        if self.seat.config.alerts.bell:
+            self.bell()
 
     def open_run(self, run_id: str) -> None:
         self._run_screen.show(run_id)

@@ -16,6 +16,7 @@ from dflash_tui.runs import Run, RunRecord
 from dflash_tui.store.base import Store
 
 if TYPE_CHECKING:
+    from dflash_tui.alerts import Alert
     from dflash_tui.control import LaunchRequest
     from dflash_tui.hosts.containers import Container
     from dflash_tui.hosts.journal import Command
@@ -34,6 +35,8 @@ class Seat(Protocol):
 
     person: "SessionPerson | None"
     """Whom hosts ask while the seat is open."""
+    alerted: "Callable[[Alert | str], None]"
+    """Called on the loop with a new warning, or a sentence on one that could not be passed on."""
 
     @property
     def config(self) -> Config: ...
@@ -94,7 +97,9 @@ class SessionSeat:
         from dflash_tui.watch import Session
 
         self.person: SessionPerson | None = None
+        self.alerted: Callable[[Alert | str], None] = lambda alert: None
         self._session = Session(config, advanced)
+        self._session.alerted = lambda alert: self.alerted(alert)
         self._asking: set[asyncio.Task[Any]] = set()
 
     @property

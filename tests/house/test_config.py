@@ -36,12 +36,21 @@ def test_a_full_file_is_read() -> None:
         length_edges = [1000, 2000]
         [aliases]
         my_loss = "loss"
+        [checks]
+        baseline = "golden"
+        [checks.spikes]
+        factor = 300
+        [alerts]
+        bell = true
+        command = ["notify-send", "dflash-tui"]
     """)
     read = config.load()
     assert read.host("pve1").vmid == 200 and read.host("pve1").name == "pve1"
     assert read.host("local").python == "/opt/venv/bin/python"
     assert read.stop.grace_s == 30.0 and read.panels.length_edges == (1000.0, 2000.0)
     assert read.aliases == {"my_loss": "loss"}
+    assert (read.checks.baseline, read.checks.thresholds) == ("golden", {"spikes": {"factor": 300.0}})
+    assert (read.alerts.bell, read.alerts.command) == (True, ("notify-send", "dflash-tui"))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +71,12 @@ def test_a_full_file_is_read() -> None:
         ("[stop]\ngrace_s = 'x'", ["stop.grace_s"]),
         ("[panels]\nlength_edges = [1]", ["panels.length_edges"]),
         ("[hosts.a", ["not readable as TOML"]),
+        ("[checks]\nspikes = 3", ["checks.spikes", "table"]),
+        ("[checks]\nbaseline = 3", ["checks.baseline", "table"]),
+        ("[checks.spikes]\nfactor = 'x'", ["checks.spikes.factor"]),
+        ("[alerts]\nbel = true", ["alerts.bel", "'bell'"]),
+        ("[alerts]\ncommand = 'beep'", ["alerts.command"]),
+        ("[alerts]\ncommand = ['']", ["alerts.command"]),
     ],
 )
 def test_a_mistake_is_one_line_with_the_file_the_key_and_the_cure(text: str, words: list[str]) -> None:
