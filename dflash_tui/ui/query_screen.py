@@ -3,6 +3,7 @@
 Owns the keys, and which query runs: one at a time. The store is asked in threads; the guard is that of `query`.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -249,10 +250,10 @@ class QueryScreen(MainScreen):
         elif cell := self._view.table.cell_words():
             copy(self, cell[1], f"the cell of {cell[0]}")
 
-    def action_copy_all(self) -> None:
+    async def action_copy_all(self) -> None:
         if (asked := self._view.asked) and (num := len(asked.rows)):
             first = "" if num <= query_keeping.MOST_COPIED else f"the first {query_keeping.MOST_COPIED:,} of "
-            copy(self, query_keeping.rows_as_tsv(asked), f"{first}{num:,} rows")
+            copy(self, await asyncio.to_thread(query_keeping.rows_as_tsv, asked), f"{first}{num:,} rows")
 
     def action_catalog(self) -> None:
         is_shown = not self._list.display
