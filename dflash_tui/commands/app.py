@@ -46,6 +46,10 @@ def _version(wanted: bool) -> None:
 @app.callback(invoke_without_command=True)
 def session(
     context: typer.Context,
+    mouse: Annotated[
+        bool,
+        typer.Option("--mouse/--no-mouse", help="Whether the session takes the mouse, or leaves it to the terminal."),
+    ] = True,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -53,5 +57,5 @@ def session(
             raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
         from dflash_tui.ui.app import run_app
 
-        if words := run_app():
+        if words := run_app(mouse=mouse):
             say(words)

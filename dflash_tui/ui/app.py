@@ -256,19 +256,19 @@ class DflashApp(App[None], inherit_bindings=False):
         super()._handle_exception(error)
 
 
-def run_app(run_id: str | None = None) -> str | None:
+def run_app(run_id: str | None = None, *, mouse: bool = True) -> str | None:
     """Run the session, on the dashboard of `run_id` if given; returns a parting sentence.
 
     Raises the DflashError that ended it; a crash becomes one that names the log file.
     """
     app = DflashApp(lambda advanced: SessionSeat(config.load(), advanced), run_id)
-    return asyncio.run(live(app))
+    return asyncio.run(live(app, mouse=mouse))
 
 
-async def live(app: DflashApp, *, headless: bool = False) -> str | None:
+async def live(app: DflashApp, *, headless: bool = False, mouse: bool = True) -> str | None:
     """The app from its first screen to the closed seat; the terminal is restored before the seat is closed."""
     try:
-        await app.run_async(headless=headless)
+        await app.run_async(headless=headless, mouse=mouse)
     finally:
         await app.seat.close()
     if isinstance(app.fault, DflashError):

@@ -13,7 +13,8 @@ def no_blinking(monkeypatch: pytest.MonkeyPatch) -> None:
     for field in (Input, TextArea):
         monkeypatch.setattr(field, "cursor_blink", False)
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "TMUX"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
