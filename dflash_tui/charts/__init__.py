@@ -12,13 +12,17 @@ from dflash_tui.charts.canvas import Canvas, Role, Span
 from dflash_tui.charts.histogram import draw_histogram
 from dflash_tui.charts.line import draw_line
 from dflash_tui.charts.options import NO_OPTIONS, Mark, Options
+from dflash_tui.charts.overlay import Level, Trace, draw_overlay
 from dflash_tui.charts.series import Axes, ChartError, Rows
 from dflash_tui.charts.sparks import draw_sparks, spark
 from dflash_tui.charts.stat import draw_stat
 from dflash_tui.charts.table import draw_table
 from dflash_tui.charts.tally import Tally
 
-__all__ = ["CHARTS", "Canvas", "ChartError", "Draw", "Mark", "Options", "Role", "Span", "Tally", "draw", "spark"]
+__all__ = [
+    "CHARTS", "Canvas", "ChartError", "Draw", "Level", "Mark", "Options", "Role", "Span", "Tally", "Trace", "draw",
+    "draw_overlay", "spark",
+]  # fmt: skip
 
 
 class Draw(Protocol):

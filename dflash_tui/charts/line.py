@@ -75,10 +75,10 @@ def draw_line(
     draw_marks(frame, options.marks)
     draw_cursor(frame, options.cursor)
     for values in lines.raw:
-        _draw_series(frame, lines.xs, values, Role.MUTED, DOTTED)
+        draw_series(frame, lines.xs, values, Role.MUTED, DOTTED)
     # The first series last: it lies on top.
     for values, look in reversed(list(zip(lines.series, _LOOKS, strict=False))):
-        _draw_series(frame, lines.xs, values, *look, is_joined=not lines.raw)
+        draw_series(frame, lines.xs, values, *look, is_joined=not lines.raw)
         if lines.tally.num_clipped:
             point_beyond(frame, lines.xs, values)
     cross_out(frame, lines.non_finite_xs)
@@ -152,7 +152,7 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None) -> int:
     return 1
 
 
-def _draw_series(
+def draw_series(
     frame: Frame,
     xs: Sequence[float],
     values: Sequence[float | None],
