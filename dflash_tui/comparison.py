@@ -6,18 +6,24 @@ Owns which figures are compared. Asks any store, prints nothing.
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from dflash_tui.errors import DflashError
 from dflash_tui.recipes import flatten
 from dflash_tui.references import Reference
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, RunRecord, Window
 from dflash_tui.store.base import Store
+from dflash_tui.store.mirror import Mirror
 from dflash_tui.store.screens import ask_screen
 
 Figures = dict[tuple[str, str], float]
+WHOLE = Window()
 # Of `dynamics`, what means something in any window; all of `vitals` does.
 _DYNAMICS = ("avg_batch_size", "avg_seq_len", "tokens", "steps")
+# What of the differences tells which code ran.
+CODE = ("code_hash", "git_commit", "git_dirty")
 # What tells runs apart and is no difference between trainings.
 _OF_THE_RUN = frozenset({"run_id", "run_dir", "schema", "config_hash", "resumed_from_step"})
 
@@ -87,20 +93,22 @@ class Comparison:
         ]
 
 
-def compare(store: Store, a: Run, b: Run | None) -> Comparison:
-    """`a` beside `b`, or alone. Every figure is of the steps that both have."""
+def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comparison:
+    """`a` beside `b`, or alone. Every figure is of the steps that both have, as far as they lie in `window`."""
     runs = [run for run in (a, b) if run]
     spans = [store.window(run.run_id, Window()) for run in runs]
     first = max((span.first for span in spans if span.first is not None), default=None)
     last = min((span.last for span in spans if span.last is not None), default=None)
+    if first is not None and last is not None:
+        first, last = _cut(first, last, window)
     if first is None or last is None or last < first or any(span.first is None for span in spans):
         told = [
             f"{run.run_id} has {'no steps' if span.first is None else f'steps {span.first:,}..{span.last:,}'}"
             for run, span in zip(runs, spans, strict=True)
         ]
-        return Comparison(
-            a, b, None, (0, 0), _differences(store, a, b), [], ({}, {}), f"no step in common: {', '.join(told)}"
-        )
+        within = "" if window == WHOLE else f" ({window})"
+        why = f"no step in common{within}: {', '.join(told)}"
+        return Comparison(a, b, None, (0, 0), _differences(store, a, b), [], ({}, {}), why)
     window = Window.between(first, last)
     found = [_figures(store, run.run_id, window) for run in runs]
     num_rows = [store.window(run.run_id, window).n for run in runs]
@@ -108,6 +116,15 @@ def compare(store: Store, a: Run, b: Run | None) -> Comparison:
     metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in figures[0] | figures[1]]
     shared = (num_rows[0], num_rows[1] if b else 0)
     return Comparison(a, b, (first, last), shared, _differences(store, a, b), metrics, figures)
+
+
+def _cut(first: int, last: int, window: Window) -> tuple[int, int]:
+    """Of the steps `first`..`last` those in `window`; its last N are here steps, as rows differ from run to run."""
+    if window.kind == "last":
+        return max(first, last - (window.n or 1) + 1), last
+    if window.kind == "range":
+        return max(first, window.first or 0), last if window.last is None else min(last, window.last)
+    return first, last
 
 
 def _figures(store: Store, run_id: str, window: Window) -> Figures:
@@ -147,6 +164,15 @@ def _config(store: Store, run_id: str) -> Mapping[str, Any]:
     if not isinstance(config, dict):
         config = record.config or {}
     rest = told if isinstance(told, dict) else {}
-    code = {"code_hash": record.code_hash} if record.code_hash else {}
-    flat = flatten(rest) | flatten(config) | code
+    code = _code(record)
+    flat = flatten(rest) | flatten(config) | {key: value for key, value in code.items() if value is not None}
     return {key: value for key, value in flat.items() if key not in _OF_THE_RUN}
+
+
+def _code(record: RunRecord) -> dict[str, Any]:
+    commit, is_dirty = record.commit, record.is_dirty
+    # Which code it was is good to know, and no reason to compare nothing.
+    with suppress(DflashError):
+        if known := Mirror(record.run_id).read_record():
+            commit, is_dirty = known.commit, known.is_dirty
+    return dict(zip(CODE, (record.code_hash, commit, is_dirty), strict=True))

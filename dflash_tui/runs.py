@@ -82,7 +82,8 @@ class RunRecord:
     """What is known of a run when it is registered: `mirrors/<run_id>/run.json`, and a row of `runs`.
 
     `path` is the run's folder on its host; `log` the log's path there. Both are null for an ingested log. `shape` says
-    how the lines of its mirror are read (store/shapes).
+    how the lines of its mirror are read (store/shapes). `commit` and `is_dirty` are those of the checkout that its code
+    came from; they stand in `run.json` alone.
     """
 
     run_id: str
@@ -96,6 +97,8 @@ class RunRecord:
     code_hash: str | None = None
     config: dict[str, Any] | None = None
     shape: str = "jsonl"
+    commit: str | None = None
+    is_dirty: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

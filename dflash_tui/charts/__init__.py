@@ -12,7 +12,7 @@ from dflash_tui.charts.canvas import Canvas, Role, Span
 from dflash_tui.charts.histogram import draw_histogram
 from dflash_tui.charts.line import draw_line
 from dflash_tui.charts.options import NO_OPTIONS, Mark, Options
-from dflash_tui.charts.overlay import Level, Trace, draw_overlay
+from dflash_tui.charts.overlay import MAX_TRACES, Level, Trace, draw_overlay
 from dflash_tui.charts.series import Axes, ChartError, Rows
 from dflash_tui.charts.sparks import draw_sparks, spark
 from dflash_tui.charts.stat import draw_stat
@@ -20,8 +20,8 @@ from dflash_tui.charts.table import draw_table
 from dflash_tui.charts.tally import Tally
 
 __all__ = [
-    "CHARTS", "Canvas", "ChartError", "Draw", "Level", "Mark", "Options", "Role", "Span", "Tally", "Trace", "draw",
-    "draw_overlay", "spark",
+    "CHARTS", "MAX_TRACES", "Canvas", "ChartError", "Draw", "Level", "Mark", "Options", "Role", "Span", "Tally",
+    "Trace", "draw", "draw_overlay", "spark",
 ]  # fmt: skip
 
 

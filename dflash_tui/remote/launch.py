@@ -102,6 +102,8 @@ async def launch(
         log=f"{path}/train_log.jsonl",
         created=record.created or time.time(),
         code_hash=code.sha256,
+        commit=code.commit,
+        is_dirty=code.is_dirty,
         config=config,
     )
     spec: Json = {

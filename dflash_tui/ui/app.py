@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dflash_tui.ui.logs_screen import LogsScreen
     from dflash_tui.ui.query_screen import QueryScreen
 
-RUNS, RUN, HOSTS, QUERY, LOGS = "runs", "run", "hosts", "query", "logs"
+RUNS, RUN, HOSTS, QUERY, LOGS, COMPARE = "runs", "run", "hosts", "query", "logs", "compare"
 
 
 class DflashApp(App[None], inherit_bindings=False):
@@ -51,6 +51,7 @@ class DflashApp(App[None], inherit_bindings=False):
         Binding("3", "show_hosts", "hosts", show=False, tooltip="The hosts and their containers, and how each stands."),
         Binding("4", "show_query", "query", show=False, tooltip="Ask with SQL: answers as tables, charts, files."),
         Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run, and what its trainer printed."),
+        Binding("6", "compare", "compare", show=False, tooltip="The marked runs side by side."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
         Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("tilde", "command_log", "commands", show=False, key_display="~", tooltip="What was run on hosts."),
@@ -89,6 +90,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self.add_mode(RUN, lambda: self._run_screen)
         self.add_mode(HOSTS, self._hosts_screen)
         self.add_mode(QUERY, lambda: self._query_screen)
+        self.add_mode(COMPARE, self._compare_screen)
         self._logs_screen: LogsScreen | None = None
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -194,6 +196,14 @@ class DflashApp(App[None], inherit_bindings=False):
     @on(QueryLeft)
     def _query_left(self) -> None:
         self.switch_mode(self._before_query)
+
+    def action_compare(self) -> None:
+        self.switch_mode(COMPARE)
+
+    def _compare_screen(self) -> Screen[None]:
+        from dflash_tui.ui.compare_screen import CompareScreen
+
+        return CompareScreen(self.seat, lambda: self._runs_screen.marked)
 
     def action_command_log(self) -> None:
         from dflash_tui.ui.command_screen import CommandScreen

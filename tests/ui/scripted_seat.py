@@ -1,11 +1,14 @@
 """The one fake of the screens' tests: a seat whose store holds what a test put there, and that notes what was asked."""
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+import msgspec
 
 from dflash_tui.config import Addition, Config, HostSpec
 from dflash_tui.errors import DflashError, QueryError, UsageError
@@ -82,6 +85,14 @@ def make_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[P
     ]
 
 
+def make_more_panels(window: Window, buckets: int, num_steps: int = 22_698) -> list[PanelResult]:
+    """The same, and the streak that the story's reference is known for."""
+    rows = [[s, 3.63 * (1 - math.exp(-s / 5000))] for s in range(0, num_steps, num_steps // 60)]
+    streak = PanelResult("streak", "top-8 streak", "line", "rows", rows=rows, columns=["step", "mean"], unit="slots")
+    panels = make_panels(window, buckets, num_steps)
+    return [*panels, msgspec.structs.replace(streak, axes={"x": "step", "y": "mean"}, order=40)]
+
+
 def make_view(**changes: Any) -> Overview:
     """A machine without GPUs that answers in 12 ms."""
     view = Overview(12.0, 0.1, 412 << 30, 128 << 30, 73 << 30, None, "no nvidia-smi here", (), ())
@@ -94,6 +105,12 @@ def open_gate() -> threading.Event:
     return gate
 
 
+def _answer(rows: list[Row]) -> Answer:
+    batches: Iterator[list[Row]] = iter([rows])
+    names = [f"c{i}" for i in range(len(rows[0]) if rows else 0)]
+    return Answer(names, ["VARCHAR"] * len(names), batches, lambda: None)
+
+
 @dataclass
 class ScriptedStore:
     """Answers from lists; `trouble` is raised instead while it is set, a report waits at a closed `gate`."""
@@ -101,6 +118,7 @@ class ScriptedStore:
     known: list[Run] = field(default_factory=list)
     panels: Callable[[Window, int], list[PanelResult]] = make_panels
     attempts: list[AttemptRow] = field(default_factory=list)
+    configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     trouble: DflashError | None = None
     gate: threading.Event = field(default_factory=open_gate)
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
@@ -132,10 +150,13 @@ class ScriptedStore:
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         self._fail()
         if "count(*)" in sql.split("from records")[0]:
-            return Answer(["n"], ["BIGINT"], iter([[(23_000,)]]), lambda: None)
+            return _answer([(23_000,)])
+        if "event = 'start'" in sql:
+            return _answer([(json.dumps({"config": self.configs.get((params or {})["run"], {})}),)])
+        if "position_acc" in sql:
+            return _answer([("ddtree_streak8", "last", 3.63), ("position_acc", "1", 0.46)])
         rows: list[Row] = [(run.run_id, 0.913, 26_146.0, [2.7, 1.9, 1.4, 1.1, None, 0.9]) for run in self.known]
-        batches: Iterator[list[Row]] = iter([rows])
-        return Answer(["run", "loss_p50", "tok_per_sec", "losses"], ["VARCHAR"] * 4, batches, lambda: None)
+        return _answer(rows)
 
     def window(self, run_id: str, window: Window) -> ResolvedWindow:
         return ResolvedWindow(window.kind, 22_698, 0, 22_698)

@@ -19,11 +19,13 @@ async def test_a_storm_of_resizes_ends_in_a_whole_screen() -> None:
         "n": "New run",
         "3": "Hosts 2",
         "tilde": "Nothing was run",
+        "6": "grad_norm median",
         "enter": "p50 0.913",
         "z": "loss",
         "e": "loss.sql",
     }
     async with cockpit(RUNS) as (pilot, _):
+        await pilot.press("space", "j", "space", "k")
         for key, words in screens.items():
             await pilot.press(key)
             for size in STORM:

@@ -1,0 +1,123 @@
+"""The chart of the Compare screen: one panel of several runs, and what others reached in it. Asks nothing."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from dflash_tui.charts import Canvas, Level, Trace, draw_overlay
+from dflash_tui.charts.series import named_or, numbers
+from dflash_tui.comparison import Held
+from dflash_tui.store.base import PanelResult
+from dflash_tui.text import number, visible
+from dflash_tui.ui.chart import CHART_CLASSES, Inks
+from dflash_tui.ui.compare_list import SIGNS
+
+REFERENCE_SIGN = "R"
+
+
+class CompareChart(Widget):
+    """Shows what `show` was given last, or a sentence."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
+
+    class Resized(Message):
+        """Another number of points fits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel: PanelResult | None = None
+        self._traces: Sequence[Trace] = ()
+        self._levels: Sequence[Level] = ()
+        self._words = "reading ..."
+        self._scale: Literal["linear", "log"] | None = None
+        self._strips: list[Strip] | None = None
+        self._inks = Inks(self)
+
+    @property
+    def scale(self) -> Literal["linear", "log"]:
+        return self._scale or (self._panel.scale if self._panel else "linear")
+
+    def show(self, panels: Sequence[PanelResult], names: Sequence[str], held: Sequence[Held], hint: str) -> None:
+        """Draw one panel of each run, those called `names`; `held` are figures of a reference that belong to it."""
+        if self._panel and self._panel.name != panels[0].name:
+            self._scale = None
+        drawn = [(sign, name, panel) for sign, name, panel in zip(SIGNS, names, panels, strict=False)]
+        self._panel = panels[0]
+        self._traces = [_trace(sign, name, panel) for sign, name, panel in drawn] + _slots(held)
+        self._levels = [_level(one) for one in held if not one.stat.isdecimal()]
+        self.border_title = Content.assemble(visible(panels[0].title), (f"  {hint}", "not bold $text-muted"))
+        self._draw_anew()
+
+    def say(self, words: str) -> None:
+        """Draw nothing but a sentence."""
+        self._panel, self._words, self.border_title = None, words, ""
+        self._draw_anew()
+
+    def toggle_log(self) -> None:
+        self._scale = "linear" if self.scale == "log" else "log"
+        self._draw_anew()
+
+    def on_resize(self) -> None:
+        self._draw_anew()
+        self.post_message(self.Resized())
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._inks.forget()
+        self._strips = None
+
+    def render_line(self, y: int) -> Strip:
+        if self._strips is None:
+            self._strips = self._inks.strips(self._canvas())
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def _draw_anew(self) -> None:
+        self._strips = None
+        self.refresh()
+
+    def _canvas(self) -> Canvas:
+        panel, (width, height) = self._panel, self.size
+        if panel is None:
+            return Canvas(width, height).note(visible(self._words))
+        return draw_overlay(
+            self._traces,
+            width=width,
+            height=height,
+            scale=self.scale,
+            x_name=panel.axes.get("x", "step"),
+            x_scale=panel.axes.get("x_scale", "linear"),
+            unit=panel.unit,
+            levels=self._levels,
+        )
+
+
+def _trace(sign: str, name: str, panel: PanelResult) -> Trace:
+    if panel.state != "rows":
+        return Trace(sign, f"{visible(name)}: {visible(panel.why or 'no rows')}", [], [])
+    columns, rows = panel.columns, panel.rows
+    y = named_or(panel.axes, "y", columns, 1)
+    values = numbers(columns, rows, y)
+    newest = next((value for value in reversed(values) if value is not None), None)
+    xs = numbers(columns, rows, named_or(panel.axes, "x", columns, 0))
+    return Trace(sign, f"{visible(name)} {number(newest, 3)}", xs, values)
+
+
+def _slots(held: Sequence[Held]) -> list[Trace]:
+    """Figures by slot of a block are a line of their own, from slot to slot."""
+    slots = sorted((int(one.stat), one.reference) for one in held if one.stat.isdecimal())
+    xs, values = [float(slot) for slot, _ in slots], [value for _, value in slots]
+    return [Trace(REFERENCE_SIGN, "reference", xs, values, is_other=True)] if slots else []
+
+
+def _level(one: Held) -> Level:
+    """12.4, now 29 % (a), 22 % (b) of reference."""
+    shares = [(sign, one.share(value)) for sign, value in zip(SIGNS, (one.a, one.b), strict=False)]
+    told = [f"{share:.0f} % ({sign})" for sign, share in shares if share is not None]
+    of = f" {one.stat}" if one.stat != "last" else ""
+    return Level(
+        one.reference, f"{number(one.reference, 3)}{of}" + (f", now {', '.join(told)} of reference" if told else "")
+    )

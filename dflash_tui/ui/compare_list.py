@@ -1,0 +1,137 @@
+"""The list of the Compare screen: code, config, figures and a reference, a line each, of run a and run b.
+
+What is compared stands in `comparison`. Asks the store nothing.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from dflash_tui.comparison import CODE, Comparison, Difference, Held, Metric
+from dflash_tui.references import Reference
+from dflash_tui.text import number, visible
+from dflash_tui.ui.columns import Cell, Column
+from dflash_tui.ui.listing import Listing
+
+SIGNS = "abcd"
+REFERENCE = "reference"
+_HASH_DIGITS = 10
+
+
+class CompareRow(NamedTuple):
+    """A line. `metric` is the log key whose course it is about; `whole` says what the columns may have cut."""
+
+    label: str
+    a: str = ""
+    b: str = ""
+    delta: str = ""
+    pct: str = ""
+    metric: str = ""
+    whole: str = ""
+    is_head: bool = False
+
+
+COLUMNS: tuple[Column[CompareRow], ...] = (
+    Column("", 20, lambda row: Cell(row.label, "list--head" if row.is_head else "list--quiet"), takes_rest=True),
+    Column("a", 11, lambda row: Cell(row.a, "list--name"), "right"),
+    Column("b", 11, lambda row: Cell(row.b, "list--name"), "right"),
+    Column("b - a", 9, lambda row: Cell(row.delta), "right", rank=2),
+    Column("%", 7, lambda row: Cell(row.pct, "list--quiet"), "right", rank=1),
+)
+
+
+class CompareList(Listing[CompareRow]):
+    COLUMNS = COLUMNS
+    COMPONENT_CLASSES = Listing.COMPONENT_CLASSES | {"list--head"}
+
+    def row_id(self, row: CompareRow) -> str:
+        # A figure is there again where it is held against a reference.
+        return f"{row.label} {row.is_head} {row.whole}"
+
+    def go_to(self, label: str) -> None:
+        """Put the cursor on the head of a part, if it is there, at the top of what is in sight."""
+        for index, row in enumerate(self.rows):
+            if row.is_head and row.label == label:
+                self.action_move_to(len(self.rows) - 1)
+                self.action_move_to(index)
+
+
+def rows_of(found: Comparison, reference: Reference | None) -> list[CompareRow]:
+    """What tells the runs apart first, then how they do, then how that is beside what others reached."""
+    return [*_differences(found), *_figures(found), *_held(found, reference)]
+
+
+def _differences(found: Comparison) -> Iterator[CompareRow]:
+    if found.b is None:
+        return
+    code = [one for one in found.config if one.key in CODE]
+    config = [one for one in found.config if one.key not in CODE]
+    for label, differences in (("code", code), ("config", config)):
+        yield CompareRow(label, f"{len(differences)} differ" if differences else "the same", is_head=True)
+        yield from map(_difference, differences)
+
+
+def _difference(one: Difference) -> CompareRow:
+    a, b = _say(one.a), _say(one.b)
+    short = {"code_hash": _HASH_DIGITS, "git_commit": _HASH_DIGITS}.get(one.key)
+    delta = pct = ""
+    if _is_number(one.a) and _is_number(one.b):
+        metric = Metric(one.key, "", one.a, one.b)
+        delta, pct = _signed(metric.delta), _pct(metric.pct)
+    return CompareRow(visible(one.key), a[:short], b[:short], delta, pct, whole=f"{one.key}: a {a}, b {b}")
+
+
+def _figures(found: Comparison) -> Iterator[CompareRow]:
+    if found.window is None:
+        return
+    first, last = found.window
+    whole = f"figures of steps {first:,}..{last:,}" + ", which both have" * (found.b is not None)
+    yield CompareRow("figures", whole=whole, is_head=True)
+    a, b = found.num_rows
+    yield CompareRow("n", f"{a:,}", f"{b:,}" if found.b else "", _signed(b - a) if found.b else "", whole=whole)
+    for one in found.metrics:
+        label = f"{one.metric} {one.stat}".strip()
+        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one.pct), one.metric)
+
+
+def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow]:
+    if reference is None or found.window is None:
+        return
+    yield CompareRow(REFERENCE, visible(reference.name), is_head=True, whole=_source(reference))
+    for one in found.held_against(reference):
+        label = f"{one.metric} {one.stat}"
+        a, b = _share(one, one.a), _share(one, one.b) if found.b else ""
+        yield CompareRow(label, a, b, f"of {number(one.reference)}", metric=one.metric, whole=_source(reference))
+
+
+def _share(one: Held, value: float | None) -> str:
+    share = one.share(value)
+    return number(value, 3) if share is None else f"{number(value, 3)} {share:.0f} %"
+
+
+def _source(reference: Reference) -> str:
+    return f"{reference.title}; {reference.source}" if reference.source else reference.title
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, str):
+        return visible(value)
+    if value is None:
+        return "-"
+    return number(value) if isinstance(value, int) and not isinstance(value, bool) else visible(json.dumps(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _signed(delta: float | None) -> str:
+    return "" if delta is None else "+" * (delta > 0) + number(delta, 3)
+
+
+def _pct(pct: float | None) -> str:
+    if pct is None:
+        return ""
+    if abs(pct) >= 1000:
+        return f"{pct:+.1e}"
+    return f"{pct:+.1f}" if abs(pct) >= 0.05 else "0.0"

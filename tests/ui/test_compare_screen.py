@@ -1,0 +1,124 @@
+"""The Compare screen: what it says before there is anything to compare, what it compares, by which keys."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dflash_tui import paths
+from dflash_tui.runs import Window
+from dflash_tui.store.mirror import Mirror
+from dflash_tui.ui.compare_list import CompareList
+from dflash_tui.ui.run_list import RunList
+
+from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
+from .scripted_seat import make_more_panels, make_run
+from .test_screens_on_a_store import session, story_lines, take_in
+
+RUNS = [make_run("v5-hard"), make_run("v5-g10"), make_run("v4-kl07"), make_run("v3"), make_run("v2")]
+
+
+async def test_with_fewer_than_two_marked_it_says_what_to_press() -> None:
+    async with cockpit(RUNS, size=(80, 24)) as (pilot, _):
+        await pilot.press("6")
+        await sees(pilot, "No runs are marked.", "space   marks the one under the cursor")
+        await pilot.press("tab", "w", "s", "o", "y", "X", "r", "j", "1", "space", "6")
+        await sees(pilot, "Only one run is marked.", "R       here: hold this one")
+        await pilot.press("R")
+        await sees(pilot, "Compare · steps 0..22,698 · a v5-hard", "reference", "of 6.490")
+        await pilot.press("R")
+        await sees(pilot, "3.63 29 %", "of 12.38")
+        await pilot.press("R")
+        await sees(pilot, "Only one run is marked.")
+        await pilot.press("escape")
+        await sees(pilot, "1 marked")
+
+
+async def test_two_runs_side_by_side_over_one_chart_by_keys() -> None:
+    async with cockpit(RUNS) as (pilot, seat):
+        seat.store.panels = make_more_panels
+        seat.store.configs = {"v5-hard": {"gamma": 7, "loss": "hardCE"}, "v5-g10": {"gamma": 10, "loss": "hardCE"}}
+        await pilot.press("j", "space", "k", "space", "6")
+        await sees(pilot, "steps 0..22,698 · a v5-g10 · b v5-hard", "gamma", "grad_norm median")
+        text = screen_text(pilot.app)
+        assert "hardCE" not in text, "only what differs"
+        gamma = next(line for line in screen_lines(pilot.app) if "gamma" in line).split()[:5]
+        assert gamma == ["gamma", "10", "7", "-3", "-30.0"]
+        await sees(pilot, "a ⠒⠒ v5-g10 0.94", "b ⠂⠂ v5-hard 0.94")
+        await pilot.press("s")
+        await sees(pilot, "a v5-hard · b v5-g10")
+        await pilot.press("tab")
+        await sees(pilot, "top-8 streak  2 of 5")
+        await pilot.press("R", "R")
+        await sees(pilot, "╌╌ 12.4, now 29 % (a), 29 % (b) of reference")
+        assert pilot.app.screen.query_one(CompareList).selected.a == "story"
+        await pilot.press("R")
+        await sees_no(pilot, "of reference")
+        await pilot.press("w")
+        await types(pilot, "3000..5000")
+        await pilot.press("enter")
+        await sees(pilot, "steps 3,000..5,000")
+        assert seat.store.asked[-1][2] == Window.between(3000, 5000)
+
+
+async def test_the_chart_follows_the_cursor_in_the_list() -> None:
+    async with cockpit(RUNS) as (pilot, _):
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "grad_norm median", "loss  1 of 4")
+        one = pilot.app.screen.query_one(CompareList)
+        await until(pilot, lambda: bool(one.rows), "rows")
+        for _ in range([row.label for row in one.rows].index("grad_norm median")):
+            await pilot.press("j")
+        await sees(pilot, "gradient norm  2 of 4")
+
+
+async def test_up_to_four_runs_are_overlaid_each_by_its_letter() -> None:
+    async with cockpit(RUNS) as (pilot, _):
+        for _ in range(5):
+            await pilot.press("space", "j")
+        await pilot.press("6")
+        await sees(pilot, "a v5-hard · b v5-g10 · c v4-kl07 · d v3 · the first 4 of 5 marked", "d ⠂⠂ v3")
+        await pilot.press("1")
+        await sees(pilot, "5 marked")
+        assert "".join(row.mark for row in pilot.app.screen.query_one(RunList).rows) == "abcde"
+
+
+async def test_runs_that_are_gone_or_wrong_references_are_sentences() -> None:
+    folder = paths.config_dir() / "references"
+    folder.mkdir(parents=True)
+    (folder / "a-broken.json").write_text('{"tua": {}}')
+    async with cockpit(RUNS) as (pilot, seat):
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "grad_norm median")
+        await pilot.press("R")
+        await sees(pilot, "unknown key 'tua': did you mean 'tau'?")
+        seat.store.known = RUNS[1:]
+        await pilot.press("s")
+        await sees(pilot, "no run v5-hard")
+
+
+async def test_code_and_config_of_real_runs(tmp_path: Path) -> None:
+    logs = {}
+    for run, gamma, last in (("one", 7, 300), ("two", 10, 200)):
+        logs[run] = tmp_path / f"{run}.jsonl"
+        start = {"event": "start", "config": {"gamma": gamma, "lr": 6e-4}}
+        logs[run].write_text(json.dumps(start) + "\n" + story_lines(1, last))
+    async with session((120, 40)) as pilot:
+        for run, log in logs.items():
+            await take_in(pilot, run, log)
+        record = Mirror("two").read_record()
+        assert record is not None
+        changed = replace(record, commit="4f2a9c1b77d0", is_dirty=True)
+        await pilot.app.seat.ask(lambda store: store.register_run(changed))
+        await sees(pilot, "Runs 2")
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "steps 1..200", "git_commit", "4f2a9c1b77", "git_dirty", "true", "gamma", "loss mean")
+        await sees(pilot, "⠒⠒ ", "nats")
+
+
+@pytest.mark.parametrize("size", [(40, 10), (64, 24), (170, 60)])
+async def test_it_fits_any_terminal_that_is_large_enough(size: tuple[int, int]) -> None:
+    async with cockpit(RUNS, size=size) as (pilot, _):
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "code", "config")
