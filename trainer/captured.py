@@ -11,13 +11,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO
 
 import torch
 from torch import Tensor
 
 from trainer.batches import Batch, Rows
 from trainer.errors import ConfigError
+from trainer.ranks import Ranks
 from trainer.target import Features
 
 _MANIFEST = "manifest.json"
@@ -97,20 +97,29 @@ class Captured:
 
 
 class Writing:
-    """A capture in the making: `write` puts a sequence's features where they belong, `commit` makes them last."""
+    """A capture in the making: `write` puts a sequence's features where they belong, `commit` makes them last.
 
-    def __init__(self, folder: Path, manifest: Manifest, begins: Sequence[int]) -> None:
+    Every process has one, over the same file.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, begins: Sequence[int], ranks: Ranks) -> None:
         """Goes on where one of the same kind stopped. Raises OSError when the disk has no room for all of it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        found = read_manifest(folder)
-        self.manifest = found if found is not None and found == replace(manifest, done=found.done) else manifest
-        self._folder, self._begins = folder, begins
-        self._file: IO[bytes]
-        self._file = (folder / "features.bin").open("a+b" if self.manifest is found else "w+b")
-        # All of it at once: a disk that has no room says so now, and not after days.
-        os.posix_fallocate(self._file.fileno(), 0, max(1, begins[-1] * manifest.bytes_a_token))
-        self._file.close()
+        self._folder, self._begins, self._ranks = folder, begins, ranks
+        if ranks.is_first:
+            self._make_room(manifest, begins[-1] * manifest.bytes_a_token)
+        ranks.wait()
+        self.manifest = read_manifest(folder) or manifest
         self._file = (folder / "features.bin").open("r+b")
+
+    def _make_room(self, manifest: Manifest, size: int) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        found = read_manifest(self._folder)
+        goes_on = found is not None and found == replace(manifest, done=found.done)
+        if not goes_on:
+            (self._folder / _MANIFEST).unlink(missing_ok=True)
+        with (self._folder / "features.bin").open("ab" if goes_on else "wb") as file:
+            # All of it at once: a disk that has no room says so now, and not after days.
+            os.posix_fallocate(file.fileno(), 0, max(1, size))
 
     def write(self, i: int, features: Tensor) -> None:
         """`features` [tokens, width] of sequence `i`."""
@@ -118,9 +127,12 @@ class Writing:
         self._file.write(features.contiguous().cpu().view(torch.uint8).numpy().tobytes())
 
     def commit(self, done: int) -> None:
-        """`done` sequences are there, and that is on the disk."""
+        """`done` sequences are there, of all processes, and that is on the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._ranks.wait()
+        if not self._ranks.is_first:
+            return
         self.manifest = replace(self.manifest, done=done)
         draft = self._folder / f".{_MANIFEST}"
         draft.write_text(json.dumps(asdict(self.manifest), indent=2) + "\n")

@@ -18,7 +18,7 @@ from trainer.errors import ConfigError
 from trainer.evaluate import HeldOut
 from trainer.pretrained import fingerprint, folder
 from trainer.ranks import Ranks
-from trainer.regenerate import InProcess, Kept, Writer, answer
+from trainer.regenerate import Asked, InProcess, Kept, Writer, answer
 from trainer.sequences import Sequences, Shelf, manifest_of
 from trainer.target import Target
 
@@ -46,10 +46,11 @@ class Dataset:
 def training_sequences(config: Config, target: Target, check_stop: Callable[[], None], ranks: Ranks) -> Sequences:
     """Reads the rows, lets the target write the answers that are missing, and drops what cannot be trained on."""
     path, run_dir = rows_path(config), Path(config["run_dir"])
-    if ranks.is_first and not path.is_dir():
-        writer = InProcess(target, config["data.generate_batch"])
-        build(config, target.tokenizer, writer, run_dir / "sequences", check_stop)
-    ranks.wait()
+    if not path.is_dir():
+        with InProcess(target, config["data.generate_batch"], ranks) as writer:
+            if ranks.is_first:
+                build(config, target.tokenizer, writer, run_dir / "sequences", check_stop)
+        ranks.wait()
     sequences = Sequences(path, config["data.num_train"]) if path.is_dir() else Sequences(run_dir / "sequences")
     if sequences.manifest.target != target.fingerprint():
         raise ConfigError(f"data.path: the sequences in {path} were made for another target than {target.path}")
@@ -76,10 +77,11 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None], rank
     asked = sequences.held_out[: config["data.num_eval"]]
     if config["kind"] == "evaluate" and not asked:
         raise ConfigError(f'data.path: {rows_path(config)} holds no row with "split": "eval" to evaluate on')
-    if ranks.is_first:
-        _hold_out(config, target, asked, check_stop)
+    with InProcess(target, config["data.generate_batch"], ranks, tail=config["block_size"]) as writer:
+        if ranks.is_first:
+            _hold_out(config, target, asked, writer, check_stop)
     ranks.wait()
-    held_out = _hold_out(config, target, asked, check_stop)
+    held_out = _hold_out(config, target, asked, writer, check_stop)
     notes = list(sequences.manifest.notes)
     if not held_out:
         notes.append('no evaluation: rows with "split": "eval" are not there, or data.num_eval is 0')
@@ -106,7 +108,7 @@ def build(
     num_train = 0
     answers_of = f"{fingerprint(folder(config))} {config['dtype']} {config['data.server_model']}"
     with Kept(place.parent / "responses.jsonl", answers_of) as kept:
-        for talks in _some(read_talks(path, tokenizer, config), _ROWS_AT_A_TIME):
+        for talks in some(read_talks(path, tokenizer, config), _ROWS_AT_A_TIME):
             num_train += sum(talk.split == "train" and not talk.is_too_long for talk in talks)
             answer(talks, writer, kept, check_stop, tell)
             shelf.add(talks)
@@ -130,16 +132,18 @@ def some_prompts(config: Config, target: Target, count: int) -> list[list[int]]:
 
 
 def _hold_out(
-    config: Config, target: Target, asked: list[tuple[list[int], int]], check_stop: Callable[[], None]
+    config: Config, target: Target, asked: list[Asked], writer: Writer, check_stop: Callable[[], None]
 ) -> list[HeldOut]:
-    """The target's answers to the held-out prompts, with tokens beyond: lookup decoding is judged by them."""
+    """The target's answers to the held-out prompts, with tokens beyond: lookup decoding is judged by them.
+
+    Those that are not kept yet are asked for.
+    """
     beyond: int = config["block_size"]
     text = f"{target.fingerprint()} {target.model.dtype} {beyond} {json.dumps(asked)}"
-    writer = InProcess(target, config["data.generate_batch"], tail=beyond)
     with Kept(Path(config["run_dir"]) / "held_out.jsonl", hashlib.sha256(text.encode()).hexdigest()) as kept:
         new = [i for i in range(len(asked)) if str(i) not in kept]
-        for some in writer.write([asked[i] for i in new]):
-            kept.add({str(new[i]): tokens for i, tokens in some})
+        for answers in writer.write([asked[i] for i in new]):
+            kept.add({str(new[i]): tokens for i, tokens in answers})
             print(f"held-out responses: {len(kept)} of {len(asked)} written by the target", flush=True)
             check_stop()
         written = [kept[str(i)] for i in range(len(asked))]
@@ -160,6 +164,7 @@ def _key(config: Config, path: Path) -> str:
     return digest.hexdigest()
 
 
-def _some(items: Iterator[T], count: int) -> Iterator[list[T]]:
-    while some := list(islice(items, count)):
-        yield some
+def some(items: Iterator[T], count: int) -> Iterator[list[T]]:
+    """`count` at a time, and at last what is left."""
+    while taken := list(islice(items, count)):
+        yield taken

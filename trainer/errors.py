@@ -4,6 +4,7 @@
     ├── ConfigError         2   error       the config, or what it points to, is off
     ├── NonFiniteError      1   nan         the loss or the gradient stays NaN or infinite
     ├── MemoryShortError    1   oom         no batch fits into memory
+    ├── PeerLostError       3   error       another process of the run ended, and tells why itself
     └── Interrupted        75   saved       SIGTERM or SIGINT
 
 The text of an error is one sentence: what, where, and what to do next. Nothing here prints.
@@ -25,6 +26,11 @@ class NonFiniteError(RunError):
 
 class MemoryShortError(RunError):
     reason = "oom"
+
+
+class PeerLostError(RunError):
+    exit_code = 3
+    sentence = "another process of this run ended; look at what it said, then resume"
 
 
 class Interrupted(RunError):

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from trainer.config import Config
+from trainer.errors import PeerLostError
 
 # How long processes whose companion is gone may take to end by themselves.
 _GRACE_S = 20.0
@@ -55,16 +56,26 @@ def launch(arguments: Sequence[str], count: int) -> int:
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
-    code, deadline = 0, float("inf")
+    deadline = float("inf")
     while None in [process.poll() for process in processes]:
-        if not code and (failed := [p.returncode for p in processes if p.returncode]):
-            # A signal's number, as shells have it.
-            code = failed[0] if failed[0] > 0 else 128 - failed[0]
+        if deadline == float("inf") and _code(processes):
             # One that stopped and saved lets the others do so; one that failed is waited for in vain.
             deadline = time.monotonic() + _GRACE_S
         if time.monotonic() > deadline:
+            # Before the rest is killed: what ended by itself tells why.
+            code = _code(processes)
             for process in processes:
-                if process.poll() is None:
-                    process.kill()
+                process.kill()
+                process.wait()
+            return code
         time.sleep(0.05)
-    return code or next((p.returncode for p in processes if p.returncode), 0)
+    return _code(processes)
+
+
+def _code(processes: list[subprocess.Popen[bytes]]) -> int:
+    """That of the first that failed by itself, else of one that only lost another; a signal's number as shells have it.
+
+    0 if none has failed.
+    """
+    codes = [p.returncode if p.returncode > 0 else 128 - p.returncode for p in processes if p.returncode]
+    return next((code for code in codes if code != PeerLostError.exit_code), codes[0] if codes else 0)

@@ -24,30 +24,34 @@ from trainer.target import Target
 
 def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
     """Makes the sequences; raises Interrupted when stopped, and goes on from there the next time."""
-    if ranks.is_first:
-        tokenizer = load_tokenizer(folder(config))
-        writer: Writer
-        if config["data.server"]:
-            writer = Server(config, tokenizer)
-        else:
-            writer = InProcess(Target(_untapped(config), ranks.device(config["device"])), config["data.generate_batch"])
-        place = Path(config["run_dir"]) / "sequences"
-        progress = Progress(log, _num_kept(place.parent / "responses.jsonl"))
-        is_resumed = progress.step > 0 or manifest_of(place) is not None
-        resumed: dict[str, Any] = {"resumed_from_step": progress.step} if is_resumed else {}
-        config = {**config, "total_steps": num_wanted(rows_path(config), config)}
-        target = {"path": str(folder(config)), "fingerprint": fingerprint(folder(config))}
-        log.write("start", run_id=config["run_id"], schema=1, config=nest(config), target=target, **resumed)
-        build(config, tokenizer, writer, place, stop.check, progress.add)
-        progress.close()
-        made = Sequences(place).manifest
-        for note in made.notes:
-            log.write("warn", step=progress.step, reason=note)
-        size = sum(file.stat().st_size for file in place.iterdir())
-        log.write("checkpoint", step=progress.step, path=place.name, bytes=size)
-        told = f"{made.num_sequences} sequences, {made.num_tokens} tokens, {made.num_response_tokens} of answers"
-        print(f"{place}: {told}", flush=True)
+    tokenizer = load_tokenizer(folder(config))
+    if not config["data.server"]:
+        target = Target(_untapped(config), ranks.device(config["device"]))
+        with InProcess(target, config["data.generate_batch"], ranks) as writer:
+            if ranks.is_first:
+                _prepare(config, log, stop, tokenizer, writer)
+    elif ranks.is_first:
+        _prepare(config, log, stop, tokenizer, Server(config, tokenizer))
     ranks.wait()
+
+
+def _prepare(config: Config, log: Log, stop: Stop, tokenizer: Any, writer: Writer) -> None:
+    place = Path(config["run_dir"]) / "sequences"
+    progress = Progress(log, _num_kept(place.parent / "responses.jsonl"))
+    is_resumed = progress.step > 0 or manifest_of(place) is not None
+    resumed: dict[str, Any] = {"resumed_from_step": progress.step} if is_resumed else {}
+    config = {**config, "total_steps": num_wanted(rows_path(config), config)}
+    target = {"path": str(folder(config)), "fingerprint": fingerprint(folder(config))}
+    log.write("start", run_id=config["run_id"], schema=1, config=nest(config), target=target, **resumed)
+    build(config, tokenizer, writer, place, stop.check, progress.add)
+    progress.close()
+    made = Sequences(place).manifest
+    for note in made.notes:
+        log.write("warn", step=progress.step, reason=note)
+    size = sum(file.stat().st_size for file in place.iterdir())
+    log.write("checkpoint", step=progress.step, path=place.name, bytes=size)
+    told = f"{made.num_sequences} sequences, {made.num_tokens} tokens, {made.num_response_tokens} of answers"
+    print(f"{place}: {told}", flush=True)
 
 
 def _untapped(config: Config) -> Config:

@@ -7,14 +7,15 @@ work is no exception, and two processes do what one does.
 
 import datetime
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from trainer.errors import ConfigError
+from trainer.errors import ConfigError, PeerLostError, is_out_of_memory
 
 # Others wait while the first one evaluates, or lets the target write its responses.
 _PATIENCE = datetime.timedelta(days=3)
@@ -58,7 +59,8 @@ class Ranks:
     def wait(self) -> None:
         """Until all stand here."""
         if self.count > 1:
-            dist.barrier()
+            with _together():
+                dist.barrier()
 
     def share(self, count: int) -> range:
         """Which of `count` things are this process's."""
@@ -67,7 +69,8 @@ class Ranks:
     def add(self, sums: Tensor) -> Tensor:
         """`sums` of all processes, added."""
         if self.count > 1:
-            dist.all_reduce(sums)
+            with _together():
+                dist.all_reduce(sums)
         return sums
 
     def any(self, flag: bool) -> bool:
@@ -82,8 +85,7 @@ class Ranks:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [parameter.grad for parameter in held if parameter.grad is not None]
         if self.count > 1:
-            flat = torch.cat([gradient.flatten() for gradient in gradients])
-            dist.all_reduce(flat)
+            flat = self.add(torch.cat([gradient.flatten() for gradient in gradients]))
             parts = torch.split(flat, [gradient.numel() for gradient in gradients])
             for gradient, part in zip(gradients, parts, strict=True):
                 gradient.copy_(part.view_as(gradient))
@@ -95,5 +97,17 @@ class Ranks:
         if self.count == 1:
             return [thing]
         things: list[Any] = [None] * self.count
-        dist.all_gather_object(things, thing)
+        with _together():
+            dist.all_gather_object(things, thing)
         return things
+
+
+@contextmanager
+def _together() -> Iterator[None]:
+    """Whoever waits for a process that has ended learns no more than that."""
+    try:
+        yield
+    except RuntimeError as e:
+        if is_out_of_memory(e):
+            raise
+        raise PeerLostError(PeerLostError.sentence) from e

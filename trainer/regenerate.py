@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from trainer.data import Talk
 from trainer.decode import greedy
+from trainer.errors import PeerLostError, RunError
+from trainer.ranks import Ranks
 from trainer.target import Target
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -26,26 +28,56 @@ Answered = tuple[int, list[int]]
 
 
 class Writer(Protocol):
-    """Whoever answers: the target in this process, or a server."""
+    """Whoever answers: the target in the processes of the run, or a server."""
 
     def write(self, asked: Sequence[Asked]) -> Iterator[list[Answered]]:
         """All answers, some at a time, in any order."""
 
 
 class InProcess:
-    """The target, greedily, in batches; `tail` tokens more than asked for, past an end too."""
+    """The target, greedily, in batches; `tail` tokens more than asked for, past an end too.
 
-    def __init__(self, target: Target, batch_size: int, tail: int = 0) -> None:
-        self._target, self._batch_size, self._tail = target, batch_size, tail
+    A context: the first process of several gets a writer there, who hands out a batch to each; the others come out of
+    it when that one does, and have written theirs.
+    """
+
+    def __init__(self, target: Target, batch_size: int, ranks: Ranks, tail: int = 0) -> None:
+        self._target, self._batch_size, self._ranks, self._tail = target, batch_size, ranks, tail
+
+    def __enter__(self) -> "InProcess":
+        while not self._ranks.is_first and (batches := self._heard(None)) is not None:
+            own = batches[self._ranks.index] if self._ranks.index < len(batches) else []
+            self._heard(self._answers(own))
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if self._ranks.is_first:
+            told = error is None or isinstance(error, RunError)
+            self._ranks.gather(error if told else PeerLostError(PeerLostError.sentence))
+
+    def _heard(self, said: list[list[int]] | None) -> list[Any] | None:
+        """What the first says meanwhile; None is its end. Raises what it raised."""
+        heard = self._ranks.gather(said)[0]
+        if isinstance(heard, RunError):
+            raise heard
+        return cast("list[Any] | None", heard)
 
     def write(self, asked: Sequence[Asked]) -> Iterator[list[Answered]]:
         # Alike in length, so that a batch ends together; longest first, so that memory runs out at once or never.
         order = sorted(range(len(asked)), key=lambda i: (-asked[i][1], -len(asked[i][0])))
-        for first in range(0, len(order), self._batch_size):
-            batch = order[first : first + self._batch_size]
-            prompts, budgets = [asked[i][0] for i in batch], [asked[i][1] for i in batch]
-            written = greedy(self._target, prompts, budgets, self._tail)
-            yield [(i, decoded.tokens) for i, decoded in zip(batch, written, strict=True)]
+        batches = [order[i : i + self._batch_size] for i in range(0, len(order), self._batch_size)]
+        for first in range(0, len(batches), self._ranks.count):
+            some = batches[first : first + self._ranks.count]
+            handed = [[asked[i] for i in batch] for batch in some]
+            self._ranks.gather(handed)
+            written = self._ranks.gather(self._answers(handed[0]))
+            yield [answer for batch, own in zip(some, written, strict=False) for answer in zip(batch, own, strict=True)]
+
+    def _answers(self, asked: Sequence[Asked]) -> list[list[int]]:
+        if not asked:
+            return []
+        written = greedy(self._target, [prompt for prompt, _ in asked], [budget for _, budget in asked], self._tail)
+        return [decoded.tokens for decoded in written]
 
 
 class Kept:

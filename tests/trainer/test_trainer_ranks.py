@@ -15,7 +15,7 @@ from trainer import config as trainer_config
 from trainer import launcher
 from trainer.run import run
 
-from .programs import exact_losses
+from .programs import exact_losses, together
 from .trainer_setup import ROOT, checked, events, nested, write_rows
 
 STEPS = 5
@@ -153,3 +153,28 @@ def test_the_number_of_processes(tmp_path, monkeypatch, processes, device, visib
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert launcher.num_processes(checked(tmp_path, processes=processes, device=device)) == count
+
+
+def test_answers_and_features_of_two_processes_are_those_of_one(tmp_path, random_folder):
+    """Either work is stopped once on the way; the answers of both turns of a row, and files byte for byte."""
+    text = (ROOT / "trainer" / "tiny_target" / "LICENSE").read_text()
+    told = [{"prompt": text[i : i + 4 + i % 5], "max_new_tokens": 4 + i} for i in range(14)]
+    write_rows(tmp_path / "rows.jsonl", told)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "tests.trainer.programs.together", str(tmp_path), str(random_folder)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    alone = {"rows": tmp_path / "rows.jsonl", "target": random_folder}
+    assert run(together.settings(tmp_path / "prepared_alone", kind="prepare", **alone)) == 0
+    changes = {**alone, "kind": "capture", "teacher": "final_hidden", "rows": tmp_path / "prepared" / "sequences"}
+    assert run(together.settings(tmp_path / "captured_alone", **changes)) == 0
+    for name, kept in (("prepared", "sequences"), ("captured", "features")):
+        files = sorted(file.name for file in (tmp_path / name / kept).iterdir())
+        assert files == sorted(file.name for file in (tmp_path / f"{name}_alone" / kept).iterdir())
+        for file in files:
+            two, one = (tmp_path / f"{name}{end}" / kept / file for end in ("", "_alone"))
+            assert two.read_bytes() == one.read_bytes(), file
+        resumed = [r.get("resumed_from_step") for r in events(tmp_path / name, "start")]
+        assert resumed == [None, 6 if name == "prepared" else resumed[1]] and resumed[1] < 14
+        assert events(tmp_path / name, "train")[-1]["step"] == 14
+        assert [r["event"] for r in events(tmp_path / name, "checkpoint")] == ["checkpoint"]
