@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from dflash_tui.charts.series import Axes, Rows, named_or
 
+Moved = tuple[list[str], list[list[object]], dict[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -37,7 +39,9 @@ class Course:
         stretch = self.stretches[number]
         return _interpolated(stretch.places, stretch.steps, place)
 
-    def along(self, columns: Sequence[str], rows: Rows, axes: Axes) -> tuple[list[str], list[list[object]], Axes]:
+    def along(
+        self, columns: Sequence[str], rows: Rows, axes: Axes
+    ) -> tuple[list[str], list[list[object]], dict[str, str]]:
         """The same chart over this axis: columns, rows and axes. An empty row stands between two stretches."""
         at = columns.index(named_or(axes, "x", columns, 0))
         moved: list[list[object]] = []

@@ -37,6 +37,12 @@ def short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
+def brief(value: float) -> str:
+    """A large number with four digits and a suffix, 52.39B; smaller ones as `short` has them."""
+    power = min(12, 3 * ((len(f"{abs(value):.0f}") - 1) // 3))
+    return f"{value / 10**power:.4g}{SUFFIXES[power]}" if power else short(value)
+
+
 def column(values: Sequence[float | None]) -> list[str]:
     """Numbers that stand below one another: the same decimals for all, if that leaves each at least three digits."""
     finite = [v for v in values if v is not None and math.isfinite(v)]

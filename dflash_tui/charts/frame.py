@@ -103,22 +103,32 @@ def _draw_x_axis(frame: Frame, x_name: str) -> None:
 
 
 def _x_labels(frame: Frame) -> list[tuple[int, int, str]]:
-    """The most ticks whose labels stand two cells apart, as (column of the tick, start of the label, label)."""
+    """The most ticks whose labels stand two cells apart, as (column of the tick, start of the label, label).
+
+    Where even the fewest are too close, each second or third of them, the last among them.
+    """
+    ticks: Sequence[Tick] = ()
+    for num_max in range(max(2, min(MAX_X_TICKS, frame.width // 5)), 0, -1):
+        ticks = frame.x.ticks(num_max)
+        if (placed := _placed(frame, ticks)) is not None:
+            return placed
+    for stride in range(2, len(ticks) + 1):
+        if (placed := _placed(frame, ticks[(len(ticks) - 1) % stride :: stride])) is not None:
+            return placed
+    return []
+
+
+def _placed(frame: Frame, ticks: Sequence[Tick]) -> list[tuple[int, int, str]] | None:
+    """Where these ticks and their labels stand; None if two labels are closer than two cells."""
     canvas_width, place = frame.canvas.width, frame.x.placer(2 * frame.width)
     placed: list[tuple[int, int, str]] = []
-    for num_max in range(max(2, min(MAX_X_TICKS, frame.width // 5)), 0, -1):
-        placed = []
-        free_from = 0
-        is_roomy = True
-        for value, label in frame.x.ticks(num_max):
-            column = frame.left + place(value) // 2
-            width = text_width(label)
-            start = max(0, min(canvas_width - width, column - (width - 1) // 2))
-            if start < free_from or width > canvas_width:
-                is_roomy = False
-                continue
-            placed.append((column, start, label))
-            free_from = start + width + 2
-        if is_roomy:
-            break
+    free_from = 0
+    for value, label in ticks:
+        column = frame.left + place(value) // 2
+        width = text_width(label)
+        start = max(0, min(canvas_width - width, column - (width - 1) // 2))
+        if start < free_from or width > canvas_width:
+            return None
+        placed.append((column, start, label))
+        free_from = start + width + 2
     return placed

@@ -10,6 +10,7 @@ from dflash_tui.charts.cells import text_width
 from dflash_tui.charts.frame import GRID, Frame
 from dflash_tui.charts.options import Mark
 
+CURSOR = "┃"
 _FREE = {" ", GRID, SHADE}
 
 
@@ -37,7 +38,7 @@ def draw_cursor(frame: Frame, x: float | None) -> None:
         return
     [column] = frame.columns_of([x])
     for y in range(frame.top, frame.bottom + 1):
-        frame.canvas.put(column, y, "┃", Role.FOCUS)
+        frame.canvas.put(column, y, CURSOR, Role.FOCUS)
     if frame.has_x_axis:
         frame.canvas.put(column, frame.bottom + 1, "┸", Role.FOCUS)
 

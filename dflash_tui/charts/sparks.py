@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dflash_tui.charts.canvas import EIGHTHS_UP, Canvas, Role
 from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.format import ABSENT, number
+from dflash_tui.charts.marks import CURSOR
 from dflash_tui.charts.options import NO_OPTIONS, Options
 from dflash_tui.charts.reading import row_at
 from dflash_tui.charts.scale import fit_scale
@@ -16,7 +17,6 @@ from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, nu
 
 GAP = " "
 NOT_FINITE = "×"
-CURSOR = "┃"
 _MIN_SPARK = 4
 
 

@@ -5,6 +5,7 @@ Owns the pace. What a refresh asks and shows is its screen's business.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 # At most four redraws a second.
 GAP_S = 0.25
@@ -22,18 +23,27 @@ class Freshener:
         self._refresh = refresh
         self._gap_s = gap_s
         self._changed = asyncio.Event()
+        self._hurried = asyncio.Event()
 
     def mark(self) -> None:
         """Something changed."""
         self._changed.set()
+
+    def hurry(self) -> None:
+        """A person changed what is asked: no pause before the next refresh, however slow the store is."""
+        self._changed.set()
+        self._hurried.set()
 
     async def run(self) -> None:
         """Never returns; cancel it. Starting it anew refreshes at once, whatever the pace."""
         clock = asyncio.get_running_loop().time
         while True:
             self._changed.clear()
+            self._hurried.clear()
             began = clock()
             await self._refresh()
             took_s = clock() - began
-            await asyncio.sleep(max(self._gap_s, took_s / BUSY_SHARE) - took_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(self._gap_s, took_s / BUSY_SHARE) - took_s):
+                    await self._hurried.wait()
             await self._changed.wait()

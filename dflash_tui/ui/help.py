@@ -48,14 +48,16 @@ class HelpScreen(ModalScreen[None]):
             yield Static("esc close", classes="dialog-keys")
 
     def _table(self) -> Content:
-        widest = max((len(action.keys) for action in self._keys), default=0)
-        lines = [
-            Content.assemble(
-                (f"{action.keys:>{widest}}", "bold"), "  ", (action.does, "" if action.is_enabled else "dim")
-            )
-            for action in self._keys
-        ]
-        return Content("\n").join(lines)
+        """A line for what keys do; two ways of one thing, there and back, share it."""
+        lines: dict[str, tuple[str, bool]] = {}
+        for action in self._keys:
+            keys, is_enabled = lines.get(action.does, ("", False))
+            lines[action.does] = f"{keys} {action.keys}".strip(), is_enabled or action.is_enabled
+        widest = max((len(keys) for keys, _ in lines.values()), default=0)
+        return Content("\n").join(
+            Content.assemble((f"{keys:>{widest}}", "bold"), "  ", (does, "" if is_enabled else "dim"))
+            for does, (keys, is_enabled) in lines.items()
+        )
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)

@@ -39,10 +39,8 @@ class KeyLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         key_look, word_look, off_look = (ink(self, f"keys--{name}") for name in ("key", "word", "off"))
-        pieces = []
-        self._places = []
-        column = 0
         palette = ""
+        words: list[tuple[str, str, str, bool]] = []
         seen: set[str] = set()
         is_typing = isinstance(self.screen.focused, Input | TextArea)
         for _, binding, is_enabled, _ in self.screen.active_bindings.values():
@@ -52,10 +50,17 @@ class KeyLine(Widget):
             if not binding.show or binding.action in seen or (is_typing and len(display) == 1):
                 continue
             seen.add(binding.action)
-            key, word = f" {display}", f" {binding.description} "
+            words.append((f" {display}", f" {binding.description} ", binding.key, is_enabled))
+        # The last is the help, which tells of those that find no room.
+        while len(words) > 1 and sum(text_width(key + word) for key, word, _, _ in words) > self.size.width:
+            del words[-2]
+        pieces = []
+        self._places = []
+        column = 0
+        for key, word, name, is_enabled in words:
             pieces += [(key, key_look if is_enabled else off_look), (word, word_look if is_enabled else off_look)]
             width = text_width(key + word)
-            self._places.append((range(column, column + width), binding.key))
+            self._places.append((range(column, column + width), name))
             column += width
         rest = self.size.width - column - text_width(palette)
         if palette and rest >= 0:

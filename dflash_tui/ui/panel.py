@@ -3,26 +3,46 @@
 Owns how an answer of a given size is drawn, cached until the answer, the size or the style changes. Asks nothing.
 """
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, NamedTuple
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dflash_tui.charts import Canvas, Mark, Options, Role, draw
+from dflash_tui.charts import Canvas, ChartError, Mark, Options, Role, draw
 from dflash_tui.charts.cells import text_width
+from dflash_tui.charts.course import Course, Moved
+from dflash_tui.charts.format import number
+from dflash_tui.charts.marks import CURSOR
+from dflash_tui.charts.reading import read_at
+from dflash_tui.charts.smoothing import LEVELS
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.chart import CHART_CLASSES, Inks
+from dflash_tui.ui.view import Extent
 
 TABLES = ("table", "stat")
+LINES = ("line", "band")
 LONG_FORM = ["metric", "stat", "value"]
 ROOMY_TABLE_CELLS = 72
 SEPARATOR = " · "
 GAP = "  "
+
+
+class Sight(NamedTuple):
+    """What all panels of a dashboard share. Marks, limits and cursor are steps; `course` is where these lie instead."""
+
+    marks: tuple[Mark, ...] = ()
+    limits: Extent | None = None
+    cursor: float | None = None
+    course: Course | None = None
+
+
+NO_SIGHT = Sight()
 
 
 class Panel(Widget, can_focus=True):
@@ -30,21 +50,31 @@ class Panel(Widget, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "scroll_rows(1)", "down", show=False, tooltip="Scroll the table of this panel down."),
-        Binding("up,k", "scroll_rows(-1)", "up", show=False, tooltip="Scroll the table of this panel up."),
-        Binding("g,home", "scroll_rows(-1000000)", "top", show=False, tooltip="To the first row of the table."),
-        Binding("G,end", "scroll_rows(1000000)", "bottom", show=False, tooltip="To the last row of the table."),
+        Binding("down,j", "scroll_rows(1)", "down", show=False, tooltip="Scroll the table of this panel."),
+        Binding("up,k", "scroll_rows(-1)", "up", show=False, tooltip="Scroll the table of this panel."),
+        Binding("g,home", "scroll_rows(-1000000)", "top", show=False, tooltip="To the table's first or last row."),
+        Binding("G,end", "scroll_rows(1000000)", "bottom", show=False, tooltip="To the table's first or last row."),
     ]
 
     class Resized(Message):
         """The panel has another size: another number of points fits."""
 
+    @dataclass
+    class Pointed(Message):
+        """A person pointed at a step; with `zoom`, to see so many times as many steps around it."""
+
+        step: float
+        zoom: float | None = None
+
     def __init__(self, name: str) -> None:
         super().__init__(name=name)
         self.result: PanelResult | None = None
         self._scale: Literal["linear", "log"] | None = None
+        self._smoothing = 0.0
         self._first_row = 0
-        self._marks: Sequence[Mark] = ()
+        self._sight = NO_SIGHT
+        self._moved: Moved | None = None
+        self._canvas: Canvas | None = None
         self._strips: list[Strip] | None = None
         self._inks = Inks(self)
 
@@ -56,14 +86,47 @@ class Panel(Widget, can_focus=True):
     @property
     def has_scale(self) -> bool:
         """Whether a logarithmic axis means anything here."""
-        return self.result is not None and self.result.chart in ("line", "band", "hist")
+        return self.result is not None and self.result.chart in (*LINES, "hist")
 
-    def show(self, result: PanelResult, marks: Sequence[Mark] = ()) -> None:
-        """Draw this answer from now on, with `marks` on a step axis; the same answer again costs nothing."""
-        marks = marks if result.axes.get("x") == "step" else ()
-        if (result, marks) != (self.result, self._marks):
-            self.result, self._marks = result, marks
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is a line to smooth."""
+        return self.result is not None and self.result.chart in LINES
+
+    @property
+    def steps(self) -> list[float]:
+        """The steps that its chart has a row of; none where it is not over steps."""
+        result = self.result
+        if result is None or not self._is_over_steps or result.state != "rows":
+            return []
+        at = result.columns.index("step")
+        return [row[at] for row in result.rows if isinstance(row[at], (int, float))]
+
+    @property
+    def _is_over_steps(self) -> bool:
+        return self.result is not None and self.result.axes.get("x") == "step"
+
+    def show(self, result: PanelResult, sight: Sight = NO_SIGHT) -> None:
+        """Draw this answer from now on; the same answer again costs nothing."""
+        if result != self.result:
+            self.result, self._moved, self._sight = result, None, sight
             self._draw_anew()
+        else:
+            self.look(sight)
+
+    def look(self, sight: Sight) -> None:
+        """Draw the same answer with another cursor, other limits, another axis."""
+        if sight != self._sight:
+            if sight.course != self._sight.course:
+                self._moved = None
+            self._sight = sight
+            if self._is_over_steps:
+                self._draw_anew()
+
+    def smooth_more(self) -> None:
+        """The next level of smoothing, or none again."""
+        self._smoothing = next((level for level in LEVELS if level > self._smoothing), 0.0)
+        self._draw_anew()
 
     def toggle_log(self) -> None:
         self._scale = "linear" if self.scale == "log" else "log"
@@ -85,8 +148,31 @@ class Panel(Widget, can_focus=True):
         self._draw_anew()
         self.post_message(self.Resized())
 
-    def on_click(self) -> None:
-        self.focus()
+    def on_click(self, event: events.Click) -> None:
+        self.focus(scroll_visible=False)
+        if (step := self._step_at(event)) is not None:
+            self.post_message(self.Pointed(step))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._wheel(event, 0.5)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        self._wheel(event, 2.0)
+
+    def _wheel(self, event: events.MouseEvent, zoom: float) -> None:
+        """Ctrl and the wheel zoom; the wheel alone scrolls the grid."""
+        step = self._step_at(event) if event.ctrl else None
+        if step is not None:
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Pointed(step, zoom))
+
+    def _step_at(self, event: events.MouseEvent) -> float | None:
+        place = event.get_content_offset(self)
+        if place is None or self._canvas is None or not self._is_over_steps:
+            return None
+        x, course = self._canvas.x_of(place.x), self._sight.course
+        return x if x is None or course is None else course.step(x)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -95,7 +181,8 @@ class Panel(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         if self._strips is None:
-            self._strips = self._inks.strips(self._canvas(*self.size))
+            self._canvas = self._drawn(*self.size)
+            self._strips = self._inks.strips(self._canvas)
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
 
     def _draw_anew(self) -> None:
@@ -107,9 +194,10 @@ class Panel(Widget, can_focus=True):
         """Title left, headline right: on the frame's lower edge if it has one, else behind the title."""
         result, width = self.result, self.size.width
         title = visible(result.title if result else self.name or "")
-        if result and self._scale and self._scale != result.scale:
-            title += f" ({self._scale})"
-        headline = visible(result.headline or "") if result and result.state == "rows" else ""
+        own: list[str] = [self._scale] if result and self._scale and self._scale != result.scale else []
+        own += [f"smoothed {self._smoothing:g}"] if self._smoothing else []
+        title += f" ({', '.join(own)})" if own else ""
+        headline = visible(self._reading() or result.headline or "") if result and result.state == "rows" else ""
         if self.styles.border_bottom[0]:
             self.border_title = Content(title)
             self.border_subtitle = Content(fitting(headline, width - 2))
@@ -118,7 +206,20 @@ class Panel(Widget, can_focus=True):
             self.border_title = Content.assemble(title, (GAP + behind if behind else "", "not bold $text-muted"))
             self.border_subtitle = ""
 
-    def _canvas(self, width: int, height: int) -> Canvas:
+    def _reading(self) -> str | None:
+        """The values at the cursor, instead of the headline."""
+        result, cursor = self.result, self._sight.cursor
+        if result is None or cursor is None or not self._is_over_steps:
+            return None
+        try:
+            reading = read_at(result.columns, result.rows, result.axes, cursor)
+        except ChartError:
+            return None
+        if reading is None:
+            return f"{CURSOR} nothing yet"
+        return f"{CURSOR} {SEPARATOR.join([*reading.parts, f'at {number(reading.x)}'])}"
+
+    def _drawn(self, width: int, height: int) -> Canvas:
         result = self.result
         if result is None:
             return Canvas(width, height).note("reading ...")
@@ -126,20 +227,34 @@ class Panel(Widget, can_focus=True):
             return Canvas(width, height).note(f"✗ {visible(result.why or 'failed')}", Role.BAD)
         if result.state == "empty":
             return Canvas(width, height).note(f"no data: {visible(result.why or 'no rows')}")
-        columns, rows = result.columns, result.rows
+        columns, rows, axes = result.columns, result.rows, result.axes
         if result.chart in TABLES:
             columns, rows = _table_part(columns, rows[self._first_row :], width)
+        course = self._sight.course if self.has_lines and self._is_over_steps else None
+        if course:
+            self._moved = self._moved or course.along(columns, rows, axes)
+            columns, rows, axes = self._moved
         return draw(
             result.chart,
             columns,
             rows,
-            result.axes,
+            axes,
             width=width,
             height=height,
             scale=self.scale,
             unit=result.unit,
-            options=Options(self._marks),
+            options=self._options(course),
         )
+
+    def _options(self, course: Course | None) -> Options:
+        if not self._is_over_steps:
+            return Options(smoothing=self._smoothing)
+        marks, limits, cursor, _ = self._sight
+        if course:
+            marks = tuple(replace(mark, x=course.place(mark.x)) for mark in marks)
+            limits = limits and Extent(*map(course.place, limits))
+            cursor = None if cursor is None else course.place(cursor)
+        return Options(marks, limits, cursor, self._smoothing)
 
 
 def fitting(headline: str, width: int) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from textual.containers import VerticalScroll
 
-from dflash_tui.charts import Mark
 from dflash_tui.store.base import PanelResult
-from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.panel import Panel, Sight
 
 # Before the first layout there is no width to derive it from.
 FIRST_BUCKETS = 240
@@ -38,7 +37,18 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         """The panels worth asking now; None when there are none yet: all of them."""
         return [panel.name for panel in self._in_sight() if panel.name] or None
 
-    async def show(self, results: Sequence[PanelResult], marks: Sequence[Mark], first: Sequence[str]) -> None:
+    @property
+    def steps(self) -> list[float]:
+        """The steps that a cursor goes along: those of the panel in focus, else of the first in sight that has any."""
+        candidates = (panel for panel in (self.zoomed, self.focused, *self._in_sight()) if panel)
+        return next((steps for panel in candidates if (steps := panel.steps)), [])
+
+    def look(self, sight: Sight) -> None:
+        """Draw the same answers with another cursor, other limits."""
+        for panel in self.panels:
+            panel.look(sight)
+
+    async def show(self, results: Sequence[PanelResult], sight: Sight, first: Sequence[str]) -> None:
         """Show these answers; panels not among them stay as they are.
 
         New panels come into the grid: those named in `first` in that order, then the others in their own.
@@ -53,7 +63,7 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
             if self.screen.focused is None:
                 self.focus_on(self.panels[0])
         for result in results:
-            known[result.name].show(result, marks)
+            known[result.name].show(result, sight)
 
     async def clear(self) -> None:
         self.remove_class(ZOOMED)

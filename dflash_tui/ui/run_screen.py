@@ -4,9 +4,10 @@ Owns which run, which window, which panel. The store is asked in threads, the pa
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
@@ -14,26 +15,32 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from dflash_tui.charts import Mark
 from dflash_tui.errors import DflashError
-from dflash_tui.runs import Run, RunState, Window
-from dflash_tui.store.base import AttemptRow, PanelResult, RunDetail, Store
-from dflash_tui.store.tail import last_words
+from dflash_tui.runs import Run, Window
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
+from dflash_tui.ui.course import MISSING
+from dflash_tui.ui.dashboard import Question, ask_dashboard, extent_of, first_panels, resume_marks
 from dflash_tui.ui.fresh import Freshener
 from dflash_tui.ui.messages import RunAdvanced, RunLeft
-from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.panel import Panel, Sight
 from dflash_tui.ui.panel_grid import PanelGrid
-from dflash_tui.ui.panel_text import as_tsv, figure
-from dflash_tui.ui.screen import MainScreen
+from dflash_tui.ui.panel_text import as_tsv
+from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.status import StatusLine
+from dflash_tui.ui.view import AXES, View
 
 NO_RUN = "No run chosen.\n\n1 lists the runs, Enter opens one; n starts a new one."
 # The time left is counted down between two looks at it.
 ETA_S = 5.0
-PANEL_ACTIONS = frozenset({"zoom", "log_scale", "sql", "copy"})
+PANEL_ACTIONS = frozenset({"zoom", "log_scale", "smooth", "sql", "copy"})
+ZOOM_X = "Half as many steps, or twice as many; ctrl+wheel too."
+CURSOR = "A cursor in all charts, a row back or on; a click sets it."
+FAR = "The cursor ten rows back or on."
+PAN = "Zoomed: half a width earlier or later."
+PAGE = "The next page of panels, or the one before."
+STEP_ACTIONS = frozenset({"zoom_x", "reset_x", "pan", "cursor", "axis"})
 
 
 class RunScreen(MainScreen):
@@ -43,19 +50,31 @@ class RunScreen(MainScreen):
         Binding("shift+tab", "next_panel(-1)", "panel before", show=False, tooltip="The panel before."),
         Binding("z,enter", "zoom", "zoom", key_display="z", tooltip="Give the screen to this panel, or back to all."),
         Binding("w", "window", "window", tooltip="The steps to look at: the run, its last rows, or A..B."),
+        Binding("plus,equals_sign", "zoom_x(0.5)", "zoom x", key_display="+", tooltip=ZOOM_X),
+        Binding("x", "axis", "axis", tooltip="What the charts are over: steps, time since the start, tokens."),
         Binding("o", "log_scale", "log", tooltip="Logarithmic y axis on this panel, or its own scale again."),
+        Binding("m", "smooth", "smooth", tooltip="Smooth the lines of this panel: more at each press, then none."),
+        Binding("minus", "zoom_x(2.0)", "out", show=False, key_display="-", tooltip=ZOOM_X),
+        Binding("0", "reset_x", "all steps", show=False, tooltip="All steps of the window again."),
+        Binding("left,h", "cursor(-1)", "cursor back", show=False, tooltip=CURSOR),
+        Binding("right,l", "cursor(1)", "cursor on", show=False, tooltip=CURSOR),
+        Binding("shift+left", "cursor(-10)", "far back", show=False, tooltip=FAR),
+        Binding("shift+right", "cursor(10)", "far on", show=False, tooltip=FAR),
+        Binding("left_square_bracket", "pan(-0.5)", "earlier", show=False, tooltip=PAN),
+        Binding("right_square_bracket", "pan(0.5)", "later", show=False, tooltip=PAN),
         Binding("e", "sql", "SQL", tooltip="The question that this panel asks, and its help."),
         Binding("y", "copy", "copy", show=False, tooltip="Copy the numbers of this panel, as tab-separated lines."),
-        Binding("pagedown,ctrl+d", "page(1)", "page down", show=False, tooltip="The next page of panels."),
-        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False, tooltip="The page of panels before."),
-        Binding("escape", "back", "back", show=False, tooltip="All panels again; then the list of runs."),
+        Binding("pagedown,ctrl+d", "page(1)", "page down", show=False, tooltip=PAGE),
+        Binding("pageup,ctrl+u", "page(-1)", "page up", show=False, tooltip=PAGE),
+        Binding("escape", "back", "back", show=False, tooltip="No cursor; all panels again; then the list of runs."),
     ]
 
     def __init__(self, seat: Seat, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(seat)
         self.run_id: str | None = None
         self._clock = clock
-        self._window = Window()
+        self._view = View()
+        self._sight = Sight()
         self._run: Run | None = None
         self._eta_s: float | None = None
         self._eta_at = -ETA_S
@@ -79,7 +98,7 @@ class RunScreen(MainScreen):
     def show(self, run_id: str) -> None:
         """Show another run, all of it."""
         if run_id != self.run_id:
-            self.run_id, self._run, self._window = run_id, None, Window()
+            self.run_id, self._run, self._view, self._sight = run_id, None, View(), Sight()
             self._eta_s, self._eta_at = None, -ETA_S
             if self.is_running:
                 self._begin()
@@ -118,9 +137,10 @@ class RunScreen(MainScreen):
         run_id, grid = self.run_id, self._grid
         if run_id is None:
             return
-        is_new = self._run is None
+        is_new, view = self._run is None, self._view
         names = None if is_new else grid.names_in_sight()
-        ask = Question(run_id, names, self._window, grid.buckets, self._clock() - self._eta_at >= ETA_S)
+        wants_eta = self._clock() - self._eta_at >= ETA_S
+        ask = Question(run_id, names, view.asked, view.axis, grid.buckets, wants_eta)
         try:
             answer = await self.seat.ask(partial(ask_dashboard, ask))
         except DflashError as e:
@@ -131,12 +151,26 @@ class RunScreen(MainScreen):
             grid.display = True
         if ask.wants_eta:
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
+        if ask.axis == self._view.axis != "step" and answer.course is None:
+            tell(self, MISSING[ask.axis], "warning")
+            self._view = replace(self._view, axis="step")
         self._run = answer.detail.run
+        extent = self._sight.limits
+        # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
+        if ask.window == self._view.asked:
+            seen = extent_of(answer.panels)
+            extent = seen.within(self._view.zoom) if seen else extent
+            self._view = self._view.seen(extent)
+        self._sight = Sight(resume_marks(answer.detail.attempts), extent, self._view.cursor, answer.course)
         self.can_have_changed()
         self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
-        await grid.show(answer.panels, resume_marks(answer.detail.attempts), _first_panels(self._run))
-        left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
-        self._status.show(self._run, left_s, "" if self._window == Window() else str(self._window))
+        await grid.show(answer.panels, self._sight, first_panels(self._run))
+        self._show_status()
+
+    def _show_status(self) -> None:
+        if self._run is not None:
+            left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
+            self._status.show(self._run, left_s, [self._view.words, self._view.place_words(self._sight.course)])
 
     def _say(self, words: str) -> None:
         self._note.display = bool(words)
@@ -147,6 +181,10 @@ class RunScreen(MainScreen):
             panel = self._panel
             if panel is None or (action == "log_scale" and not panel.has_scale):
                 return None
+            if action == "smooth" and not panel.has_lines:
+                return None
+        if action in STEP_ACTIONS and self._sight.limits is None:
+            return None
         if action == "window":
             return (self.run_id is not None) or None
         return super().check_action(action, parameters)
@@ -171,7 +209,9 @@ class RunScreen(MainScreen):
         self._grid.zoom(None if self._grid.zoomed else self._grid.focused)
 
     def action_back(self) -> None:
-        if self._grid.zoomed:
+        if self._view.cursor is not None:
+            self._look(replace(self._view, cursor=None))
+        elif self._grid.zoomed:
             self.action_zoom()
         else:
             self.post_message(RunLeft())
@@ -180,6 +220,49 @@ class RunScreen(MainScreen):
         if self._panel is not None:
             self._panel.toggle_log()
 
+    def action_smooth(self) -> None:
+        if self._panel is not None:
+            self._panel.smooth_more()
+
+    def action_axis(self) -> None:
+        self._view = replace(self._view, axis=AXES[(AXES.index(self._view.axis) + 1) % len(AXES)])
+        self._freshener.hurry()
+
+    def action_zoom_x(self, by: float) -> None:
+        if self._sight.limits is not None:
+            self._look(self._view.zoomed(self._sight.limits, by))
+
+    def action_reset_x(self) -> None:
+        self._look(replace(self._view, zoom=None))
+
+    def action_pan(self, by: float) -> None:
+        if self._sight.limits is not None:
+            self._look(self._view.panned(self._sight.limits, by))
+
+    def action_cursor(self, by: int) -> None:
+        steps, limits = self._grid.steps, self._sight.limits
+        if steps and limits is not None:
+            self._look(self._view.moved(steps, by, limits))
+
+    @on(Panel.Pointed)
+    def _pointed(self, event: Panel.Pointed) -> None:
+        if event.zoom is None:
+            self._look(replace(self._view, cursor=event.step))
+        elif self._sight.limits is not None:
+            self._look(self._view.zoomed(self._sight.limits, event.zoom, event.step))
+
+    def _look(self, view: View) -> None:
+        """Look so from now on: at once at the rows that are there, and at finer ones when these have come."""
+        before, self._view = self._view, view
+        limits = self._sight.limits
+        if view.asked != before.asked:
+            self._freshener.hurry()
+            if view.whole is not None:
+                limits = view.whole.within(view.zoom)
+        self._sight = self._sight._replace(cursor=view.cursor, limits=limits)
+        self._grid.look(self._sight)
+        self._show_status()
+
     def action_copy(self) -> None:
         if self._panel is not None and self._panel.result is not None:
             copy(self, as_tsv(self._panel.result), f"the numbers of {self._panel.result.title}")
@@ -187,59 +270,15 @@ class RunScreen(MainScreen):
     def action_window(self) -> None:
         from dflash_tui.ui.window_screen import WindowScreen
 
-        self.app.push_screen(WindowScreen(self._window), self._window_chosen)
+        self.app.push_screen(WindowScreen(self._view.window), self._window_chosen)
 
     def _window_chosen(self, window: Window | None) -> None:
-        if window is not None and window != self._window:
-            self._window = window
+        if window is not None and window != self._view.asked:
+            self._view = View(window, axis=self._view.axis)
             self._ask_now()
 
     def action_sql(self) -> None:
         from dflash_tui.ui.sql_screen import SqlScreen
 
         if self._run is not None and self._panel is not None and self._panel.result is not None:
-            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._window))
-
-
-class Question(NamedTuple):
-    """What the screen wants to know now; `names` None means every panel."""
-
-    run_id: str
-    names: list[str] | None
-    window: Window
-    buckets: int
-    wants_eta: bool
-
-
-class DashboardAnswer(NamedTuple):
-    detail: RunDetail
-    panels: list[PanelResult]
-    eta_s: float | None
-    words: str | None
-    """What the trainer said last, where its figures do not speak for it."""
-
-
-def ask_dashboard(ask: Question, store: Store) -> DashboardAnswer:
-    """All that the screen shows. Blocking; raises DflashError."""
-    detail = store.detail(ask.run_id)
-    panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets)
-    # Over the whole run: in a window of old steps the time left means nothing.
-    budget = store.report(ask.run_id, ["budget"], Window(), 1) if ask.wants_eta else []
-    is_mute = detail.run.host is not None and (detail.run.step is None or detail.run.state == RunState.FAILED)
-    words = last_words(ask.run_id) if is_mute else None
-    return DashboardAnswer(detail, panels, next((figure(result, "eta_s") for result in budget), None), words)
-
-
-def _first_panels(run: Run) -> tuple[str, ...]:
-    """What a first look needs: of our own trainer its acceptance, of any other log its vital signs."""
-    sixth, seventh = ("acceptance", "vitals") if run.kind == "train" else ("vitals", "acceptance")
-    return ("loss", "grad_norm", sixth, "length_buckets", "lr", "throughput", seventh)
-
-
-def resume_marks(attempts: Iterable[AttemptRow]) -> tuple[Mark, ...]:
-    """Where the attempts after the first began."""
-    return tuple(
-        Mark(attempt.first_step, f"attempt {attempt.attempt}")
-        for attempt in attempts
-        if attempt.attempt > 1 and attempt.first_step is not None
-    )
+            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._view.asked))

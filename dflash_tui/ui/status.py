@@ -4,7 +4,7 @@ Owns what gives way when the line is narrow. Asks nothing.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from textual.strip import Strip
@@ -49,14 +49,14 @@ class StatusLine(Widget):
         self._seen_at = clock()
         self._run: Run | None = None
         self._eta_s: float | None = None
-        self._window = ""
+        self._sights: Sequence[str] = ()
 
     def on_mount(self) -> None:
         self.set_interval(1, self.refresh)
 
-    def show(self, run: Run, eta_s: float | None, window: str) -> None:
-        """`eta_s` is the time left as of now, `window` what the panels look at if it is not the whole run."""
-        self._run, self._eta_s, self._window, self._seen_at = run, eta_s, window, self._clock()
+    def show(self, run: Run, eta_s: float | None, sights: Sequence[str]) -> None:
+        """`eta_s` is the time left as of now, `sights` what the panels look at if it is not the whole run."""
+        self._run, self._eta_s, self._sights, self._seen_at = run, eta_s, sights, self._clock()
         self.refresh()
 
     def forget(self) -> None:
@@ -68,14 +68,14 @@ class StatusLine(Widget):
         ground = self.rich_style
         if self._run is None:
             return line([(" no run", ink(self, "status--quiet"))], self.size.width, ground)
-        parts = status_parts(self._run, self._eta_s, self._window, self._clock() - self._seen_at)
+        parts = status_parts(self._run, self._eta_s, self._sights, self._clock() - self._seen_at)
         pieces = [(" ", ground)]
         for part in fitted(parts, self.size.width - 2):
             pieces += [(part.text, ink(self, part.look)), ("" if part.is_joined else GAP, ground)]
         return line(pieces[:-1], self.size.width, ground)
 
 
-def status_parts(run: Run, eta_s: float | None, window: str, since_s: float) -> list[Part]:
+def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: float) -> list[Part]:
     """All that can be said of a run, `since_s` after the store was asked: its state first, then its name."""
     parts = [
         Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
@@ -94,8 +94,7 @@ def status_parts(run: Run, eta_s: float | None, window: str, since_s: float) -> 
         parts.append(Part(visible(run.host), "status--quiet", 6))
     if run.attempt and run.attempt > 1:
         parts.append(Part(f"attempt {run.attempt}", "status--quiet", 7))
-    if window:
-        parts.append(Part(window, "status--window"))
+    parts += [Part(words, "status--window") for words in sights if words]
     if (silent_s := silence_s(run, since_s)) is not None:
         parts.append(Part(f"no contact for {duration(silent_s)}", "tone--warn"))
     elif run.no_contact_s is not None:

@@ -85,6 +85,19 @@ def test_run_120x40_without_colour(snap_compare: Any, monkeypatch: pytest.Monkey
     assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="ETA"))
 
 
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+def test_run_looked_into(snap_compare: Any, size: tuple[int, int]) -> None:
+    """Zoomed, a cursor in all charts, the loss smoothed."""
+
+    async def look(pilot: Pilot[None]) -> None:
+        await press("enter", until="ETA")(pilot)
+        await sees(pilot, "20k")
+        await pilot.press("left", *["shift+left"] * 3, "plus", "m")
+        await sees(pilot, "zoom 5,674..17,023", "smoothed 0.6")
+
+    assert snap_compare(make_app(FLEET), terminal_size=size, run_before=look)
+
+
 def test_launch_form_120x40(snap_compare: Any, trainer: None) -> None:
     async def fill_in(pilot: Pilot[None]) -> None:
         await pilot.press("n", "tab", "tab", "tab")

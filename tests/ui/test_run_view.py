@@ -1,0 +1,111 @@
+"""Looking closer at a run: zoom and pan, the cursor in all charts, smoothing, time and tokens as the x axis."""
+
+from typing import Any
+
+from textual import events
+
+from dflash_tui.runs import Window
+from dflash_tui.store.base import AttemptRow
+from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.view import OPEN_END
+
+from .cockpit import cockpit, screen_text, sees, sees_no, until
+from .scripted_seat import make_run
+
+RUN = make_run("v5-hard")
+
+
+def panel(app: Any, name: str) -> Panel:
+    return next(panel for panel in app.screen.query(Panel) if panel.name == name)
+
+
+def subtitle(app: Any, name: str) -> str:
+    return str(panel(app, name).border_subtitle)
+
+
+async def test_zoom_asks_for_the_steps_that_it_shows_and_draws_at_once_what_is_there() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
+
+        def asked() -> Window:
+            window: Window = seat.store.asked[-1][2]
+            return window
+
+        await pilot.press("+")
+        await sees(pilot, "zoom 11,349..")
+        await until(pilot, lambda: asked() == Window.between(11_349, OPEN_END), "its newest half asked for")
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        await until(pilot, lambda: asked() == Window.between(0, 11_349), "its older half asked for")
+        await pilot.press("-")
+        await sees_no(pilot, "zoom 0..", "zoom 11")
+        await until(pilot, lambda: asked() == Window(), "the whole run asked for again")
+        await pilot.press("=", "=", "0")
+        await until(pilot, lambda: asked() == Window(), "the whole run asked for again")
+        await sees(pilot, "p50 0.913 · whole run", "20k")
+        seat.store.gate.clear()
+        await pilot.press("left", "shift+left", "+", "+", "+")
+        await sees(pilot, "zoom 16,550..19,388", "17k", "18k", "19k")
+        assert "20k" not in screen_text(pilot.app)
+        seat.store.gate.set()
+
+
+async def test_the_cursor_reads_all_charts_at_one_step_and_escape_puts_it_away() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, _):
+        await pilot.press("left")
+        await sees(pilot, "cursor 22,698", "┃ p50 0.9432")
+        assert subtitle(pilot.app, "grad_norm").startswith("┃ p50 0.")
+        assert subtitle(pilot.app, "lr").startswith("┃ y 0.000")
+        await pilot.press("h", "h", "l")
+        await sees(pilot, "cursor 22,319", "┃ p50 0.9")
+        charts = [panel.name for panel in pilot.app.screen.query(Panel) if "┃" in str(panel.border_subtitle)]
+        assert charts == ["loss", "grad_norm", "lr", "throughput"]
+        await pilot.press("escape")
+        await sees(pilot, "p50 0.913 ·")
+        assert "cursor" not in screen_text(pilot.app) and "┃ p50" not in screen_text(pilot.app)
+
+
+async def test_a_click_sets_the_cursor_and_ctrl_and_the_wheel_zoom_there() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, _):
+        lr = panel(pilot.app, "lr")
+        await pilot.click(lr, offset=(lr.size.width // 2, 4))
+        await sees(pilot, "cursor 7,")
+        assert lr.has_focus
+        await pilot.press("escape")
+        await sees_no(pilot, "cursor 7,")
+        x, y = lr.size.width // 2, 4
+        wheel = events.MouseScrollUp(lr, x, y, 0, -1, 0, False, False, True, lr.region.x + x, lr.region.y + y)
+        lr.post_message(wheel)
+        await sees(pilot, "zoom 3,")
+
+
+async def test_lines_are_smoothed_a_panel_at_a_time_and_the_title_says_so() -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, _):
+        await pilot.press("m")
+        await sees(pilot, "loss (smoothed 0.6)")
+        await pilot.press("m", "o")
+        await sees(pilot, "loss (log, smoothed 0.9)")
+        assert "smoothed" not in str(panel(pilot.app, "lr").border_title)
+        await pilot.press("o", "m", "m")
+        await sees_no(pilot, "smoothed")
+        await pilot.press("tab", "tab")
+        await until(pilot, lambda: panel(pilot.app, "acceptance").has_focus, "the panel without rows in focus")
+        panel(pilot.app, "length_buckets").focus()
+        await until(pilot, lambda: not pilot.app.screen.active_bindings["m"].enabled, "a table has no line")
+
+
+async def test_charts_are_over_time_or_tokens_instead_of_steps() -> None:
+    async with cockpit([make_run("v5-hard", attempt=2)], run_id="v5-hard") as (pilot, seat):
+        seat.store.attempts = [AttemptRow(2, 1, 11_001, 11_000, 2**63 - 1, 1.0, 11_000)]
+        await pilot.press("x")
+        await sees(pilot, "x time", "9h")
+        await sees(pilot, "┊")
+        await pilot.press("left")
+        await sees(pilot, "cursor 22,698, 13h 22m")
+        await pilot.press("x")
+        await sees(pilot, "cursor 22,698, 1.2B tokens", "1.0B")
+        await pilot.press("x")
+        await sees(pilot, "20k")
+        await sees_no(pilot, "tokens")
+        seat.store.course = [(1, 0, 0, 22_698, None, None, None, None)]
+        await pilot.press("x")
+        await sees(pilot, "this log has no `time`: the x axis stays the step")
+        assert "20k" in screen_text(pilot.app)
