@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dflash_tui.commands import completion
 from dflash_tui.commands.talk import find, has_terminal, in_session, say, store_options
-from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName, RunName
+from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName, RunName, Settings
 from dflash_tui.errors import DflashError, UsageError
 
 if TYPE_CHECKING:
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
 
 
 def launch(
-    recipe: Annotated[str, typer.Argument(metavar="RECIPE", help="A bundled recipe's name, or a .toml file.")],
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE", help="A bundled recipe's name, or a .toml file.", autocompletion=completion.recipes
+        ),
+    ],
     host: HostName = "local",
     name: Annotated[str | None, typer.Option(metavar="N", help="Default: the recipe's name.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Over the recipe.")] = None,
+    settings: Settings = None,
     gpus: Gpus = None,
     env_file: EnvFile = None,
     dry_run: Annotated[
@@ -111,8 +117,10 @@ def resume(run: RunName) -> None:
 def clone(
     run: RunName,
     args: Annotated[list[str] | None, typer.Argument(metavar="[-- ARGS]...", help="Other words for a script.")] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Over its config.")] = None,
-    host: Annotated[str | None, typer.Option(metavar="H", help="Default: where it ran.")] = None,
+    settings: Settings = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="H", help="Default: where it ran.", autocompletion=completion.hosts)
+    ] = None,
     name: Annotated[str | None, typer.Option(metavar="N", help="Default: its name.")] = None,
     gpus: Gpus = None,
     env_file: EnvFile = None,

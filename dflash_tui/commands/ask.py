@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dflash_tui.commands import completion
 from dflash_tui.commands.talk import find, in_session, say, store_options
 from dflash_tui.commands.words import AsJson, RunName
 from dflash_tui.errors import UsageError
@@ -62,7 +63,10 @@ def _state(run: "Run") -> str:
 
 def report(
     run: RunName,
-    panel: Annotated[list[str] | None, typer.Option(metavar="P", help="Only this panel; may be repeated.")] = None,
+    panel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="P", help="Only this panel; may be repeated.", autocompletion=completion.panels),
+    ] = None,
     last: Annotated[int | None, typer.Option(metavar="N", help="The N of statistics over the last N rows.")] = None,
     from_step: Annotated[int | None, typer.Option("--from", metavar="A", help="First step of the window.")] = None,
     to_step: Annotated[int | None, typer.Option("--to", metavar="B", help="Last step of the window.")] = None,

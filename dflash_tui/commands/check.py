@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from dflash_tui.commands import completion
 from dflash_tui.commands.talk import say, store_options
 from dflash_tui.commands.words import AsJson, RunName
 from dflash_tui.errors import ExitCode, UsageError
@@ -13,7 +14,12 @@ from dflash_tui.errors import ExitCode, UsageError
 def check(
     run: RunName,
     baseline: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Hold it against this run too; default: [checks] baseline.")
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Hold it against this run too; default: [checks] baseline.",
+            autocompletion=completion.runs,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> ExitCode:
@@ -57,7 +63,8 @@ def checks() -> None:
 def compare(
     run: RunName,
     other: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Another run; not needed with --reference.")
+        str | None,
+        typer.Argument(metavar="RUN", help="Another run; not needed with --reference.", autocompletion=completion.runs),
     ] = None,
     reference: Annotated[
         list[str] | None,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dflash_tui.commands import completion
+from dflash_tui.commands.examples import under
 from dflash_tui.commands.talk import in_person, in_session, say, store_options
 from dflash_tui.commands.words import AsJson
 from dflash_tui.errors import DflashError, ExitCode
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
     from dflash_tui.remote.check import Finding
     from dflash_tui.watch import Session
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A host of config.toml; `local` is this machine.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="A host of config.toml; `local` is this machine.", autocompletion=completion.hosts
+    ),
+]
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
 
@@ -41,7 +48,7 @@ def hosts(context: typer.Context, as_json: AsJson = False) -> None:
     print(output.draw_table(columns, [_row(tree) for tree in trees]))
 
 
-@app.command()
+@app.command(epilog=under("hosts check"))
 def check(name: Name) -> None:
     """Look at one host thoroughly: a line for each finding, with what to do; exit code 6 if there is something."""
     from dflash_tui import config, machines
@@ -56,7 +63,7 @@ def check(name: Name) -> None:
     raise typer.Exit(_code(findings))
 
 
-@app.command()
+@app.command(epilog=under("hosts add"))
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What the host is to be called.")],
     address: Annotated[
@@ -83,9 +90,12 @@ def add(
     print(f"{name}: written to {addition.write()}")
 
 
-@app.command()
+@app.command(epilog=under("hosts scan"))
 def scan(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Default: every host.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Default: every host.", autocompletion=completion.hosts),
+    ] = None,
 ) -> None:
     """Find the runs that lie on hosts and are not known here, and bring them here."""
     from dflash_tui import adoption

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dflash_tui.commands.examples import under
 from dflash_tui.commands.talk import say, store_options
 from dflash_tui.errors import QueryError, UsageError
 from dflash_tui.output.formats import FORMATS, format_named, format_of, pieces_of
@@ -67,10 +68,11 @@ def _parser() -> _Parser:
         prog="dflash-tui query",
         usage="dflash-tui query SQL|- [-p NAME=VALUE]... [OPTIONS]\n       dflash-tui query --schema [OPTIONS]",
         description="Ask the data with SQL, also while sessions run.",
+        epilog=under("query").removeprefix("\b\n"),
         add_help=False,
         allow_abbrev=False,
         # Without a width it loads shutil, and with it three compressors, to ask the terminal.
-        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=100),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, width=100),
     )
     add = parser.add_argument
     add("sql", metavar="SQL", nargs="*", help="One SELECT, or - to read it from stdin.")

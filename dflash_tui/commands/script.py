@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dflash_tui.commands import act
+from dflash_tui.commands import act, completion
 from dflash_tui.commands.talk import in_person, in_session, say
 from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName
 
@@ -23,7 +23,12 @@ _READ_BYTES = 1 << 16
 
 
 def exec_script(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="A host of config.toml; `local` is this machine.")],
+    host: Annotated[
+        str,
+        typer.Argument(
+            metavar="HOST", help="A host of config.toml; `local` is this machine.", autocompletion=completion.hosts
+        ),
+    ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="A script on this machine; `-`: it comes on stdin.")],
     args: Annotated[list[str] | None, typer.Argument(metavar="[ARGS]...", help="Its arguments, as they are.")] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="End it after so long; default: never.")] = None,
