@@ -49,7 +49,7 @@ class Session:
         self.alerted: Callable[[Alert | str], None] = lambda alert: None
         """Called on the loop with each new warning, and with a sentence when the command for it failed."""
         self._told_advanced = advanced
-        self._alerts = Alerts(config.alerts, self.ask, self._alert, self._alert)
+        self._alerts = Alerts(config.alerts, self._ask_to_the_end, self._alert, self._alert)
         self._options = StoreOptions(
             aliases=config.aliases,
             length_edges=config.panels.length_edges,
@@ -106,6 +106,10 @@ class Session:
                     raise
                 await asyncio.sleep(_RETRY_S)
             return await asyncio.to_thread(work, self.store)
+
+    async def _ask_to_the_end(self, work: Callable[[Store], T]) -> T:
+        """As `ask`, but whoever is cancelled waits for the answer: nobody closes the store under it."""
+        return await in_thread(partial(work, self.store))
 
     def focus(self, run_id: str | None) -> None:
         """The run on screen: it is polled faster, the others slower."""
