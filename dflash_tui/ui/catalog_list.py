@@ -29,7 +29,7 @@ class CatalogRow(NamedTuple):
 
 def _name(row: CatalogRow) -> Cell:
     if row.group is not None:
-        return Cell(f"{'▾' if row.is_open else '▸'} {row.name}", "list--name")
+        return Cell(f"{'-' if row.is_open else '+'} {row.name}", "list--name")
     return Cell(f"  {row.name}")
 
 

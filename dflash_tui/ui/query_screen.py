@@ -72,7 +72,8 @@ class QueryScreen(MainScreen):
         self._to_edit: str | None = None
         self._writing: Cancellable | None = None
         self._title = Static(classes="title-line")
-        self._list = CatalogList(id="catalog")
+        self._list = CatalogList()
+        self._means = Static(id="means")
         self._popup = CompletionPopup()
         self._editor = SqlEditor(self._popup, self._completion, id="sql")
         self._view = ResultView()
@@ -80,7 +81,9 @@ class QueryScreen(MainScreen):
     def body(self) -> Iterator[Widget]:
         yield self._title
         with Horizontal():
-            yield self._list
+            with Vertical(id="catalog"):
+                yield self._list
+                yield self._means
             with Vertical():
                 yield self._editor
                 yield self._view
@@ -256,10 +259,15 @@ class QueryScreen(MainScreen):
             copy(self, await asyncio.to_thread(query_keeping.rows_as_tsv, asked), f"{first}{num:,} rows")
 
     def action_catalog(self) -> None:
-        is_shown = not self._list.display
+        is_shown = not self.query_one("#catalog").display
         self.set_class(is_shown, "-catalog")
         self.set_class(not is_shown, "-no-catalog")
         (self._list if is_shown else self._editor).focus()
+
+    @on(CatalogList.Moved)
+    def _say_meaning(self) -> None:
+        row = self._list.selected
+        self._means.update(Content(visible(row.means) if row else ""), layout=False)
 
     @on(CatalogList.Chosen)
     def _chosen(self, event: CatalogList.Chosen) -> None:

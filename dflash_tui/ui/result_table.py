@@ -185,12 +185,16 @@ class ResultTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._row_line(index, ground)
 
     def _head(self, ground: Style) -> Strip:
-        look, here = ink(self, "table--head"), ink(self, "table--head") + Style(bold=True, underline=True)
+        look = ink(self, "table--head")
         pieces = [(" " * self._count_width, look)]
         columns = self._laid_out()
         for column, width in columns:
             title = laid(visible(self._columns[column]), width, self._align(column))
-            pieces += [(_GAP, look), (title, here if column == self.column and self.has_focus else look)]
+            word = title.strip()
+            before, behind = title[: title.index(word)], title[title.index(word) + len(word) :]
+            is_here = column == self.column and self.has_focus
+            word_look = look + Style(bold=True, underline=True) if is_here else look
+            pieces += [(_GAP + before, look), (word, word_look), (behind, look)]
         if columns[-1][0] < len(self._columns) - 1:
             pieces.append((f" {ELLIPSIS} {len(self._columns) - 1 - columns[-1][0]} more", look))
         return line(pieces, self.size.width, ground)

@@ -51,7 +51,7 @@ def test_a_cell_is_copied_into_the_buffer_of_a_real_tmux(home: Path) -> None:
         try:
             screen.shows("No runs yet.")
             screen.press("4", why="ask with SQL")
-            screen.shows("$run has no value", "▸ steps")
+            screen.shows("$run has no value", "+ steps")
             screen.press("; select 'a ' || 'cell' as it", "C-r")
             screen.shows("it = a cell")
             screen.press("Escape")

@@ -32,7 +32,7 @@ async def test_case41_keys_answer_during_a_long_query_which_can_be_cancelled() -
     async with session((120, 40)) as pilot:
         database: Any = pilot.app.seat._session.store  # type: ignore[attr-defined]
         await pilot.press("4")
-        await sees(pilot, "no run", "▸ steps")
+        await sees(pilot, "no run", "+ steps")
         await asks(pilot, ENDLESS)
         await until(pilot, lambda: database.num_running == 1, "a query under way")
         await pilot.press("enter")

@@ -39,7 +39,7 @@ async def writes(pilot: Pilot[None], text: str) -> None:
 
 async def test_the_statement_under_the_cursor_is_asked_with_its_parameters_alone() -> None:
     async with query_screen() as (pilot, seat):
-        await sees(pilot, "ctrl+r runs the statement", "▸ steps", "panels", "1 run")
+        await sees(pilot, "ctrl+r runs the statement", "+ steps", "panels", "1 run")
         names = {action.name for action in actions(pilot.app.screen)}
         assert {"run", "chart", "file", "panel", "before", "tables", "back"} <= names
         assert not {"stop", "resume"} & names
@@ -122,7 +122,7 @@ async def test_keys_answer_while_a_query_runs_and_a_second_one_does_not_queue_up
         await pilot.press("f1")
         await sees(pilot, "Help:", "Run the statement under the cursor.", "The query that was run before.")
         await pilot.press("escape", "shift+tab", "j", "enter")
-        await sees(pilot, "▾ attempts")
+        await sees(pilot, "- attempts")
         assert len(seat.store.queries) == 1
         await pilot.press("escape")
         await sees(pilot, "the query was cancelled")
@@ -149,7 +149,7 @@ async def test_history_comes_back_also_in_the_next_session() -> None:
 async def test_names_are_completed_as_they_are_typed() -> None:
     async with query_screen() as (pilot, _):
         await writes(pilot, "")
-        await sees(pilot, "▸ steps")
+        await sees(pilot, "+ steps")
         await types(pilot, "select grad")
         await sees(pilot, "grad_clipped")
         await pilot.press("tab")
@@ -168,14 +168,14 @@ async def test_names_are_completed_as_they_are_typed() -> None:
 
 async def test_the_catalog_opens_tables_and_brings_columns_and_panels() -> None:
     async with query_screen(size=(80, 24)) as (pilot, _):
-        assert "▸ steps" not in screen_text(pilot.app)
+        assert "+ steps" not in screen_text(pilot.app)
         await writes(pilot, "")
         await pilot.press("f2")
-        await sees(pilot, "▸ steps")
+        await sees(pilot, "+ steps")
         await pilot.press("j", "j", "j", "l", "j", "enter")
         assert pilot.app.screen.query_one("#sql").text == "run"
         await pilot.press("shift+tab", "h")
-        await sees(pilot, "▸ steps")
+        await sees(pilot, "+ steps")
         await pilot.press("G", "k", "enter")
         await sees(pilot, "positions")
         await pilot.press("j", "enter")
