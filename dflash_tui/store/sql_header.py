@@ -61,6 +61,14 @@ def load_folder(folder: str, parse: Callable[[str, Path, str], T], broken: Calla
     return list(found.values())
 
 
+def changed_at(folder: str) -> int:
+    """Another number than before when a file came into the person's own `folder`, went, or took another's place."""
+    try:
+        return (paths.config_dir() / folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _sql_files(folder: Path) -> list[Path]:
     try:
         return sorted(file for file in folder.iterdir() if file.suffix == ".sql" and not file.name.startswith("."))

@@ -9,7 +9,7 @@ from textual.message import Message
 from dflash_tui.text import numbered, visible
 from dflash_tui.ui.catalog import Catalog
 from dflash_tui.ui.columns import Cell, Column
-from dflash_tui.ui.listing import Listing
+from dflash_tui.ui.listing import HEADER_LINES, Listing
 
 _PANELS, _RUNS = "panels", "runs known"
 
@@ -105,6 +105,17 @@ class CatalogList(Listing[CatalogRow]):
         else:
             self._unfolded ^= {row.group}
             self._show()
+            self._bring_in_sight()
+
+    def _bring_in_sight(self) -> None:
+        """What is below the group under the cursor, as much as fits under it."""
+        page = self.size.height - HEADER_LINES
+        below = next(
+            (n for n, one in enumerate(self._rows[self._index + 1 :]) if one.group is not None), len(self._rows)
+        )
+        top = min(self._index, self._index + below + 1 - page)
+        if top > self.scroll_offset.y:
+            self.scroll_to(y=top, animate=False, force=True)
 
     def action_fold(self, is_closed: bool) -> None:
         row = self.selected
@@ -117,3 +128,4 @@ class CatalogList(Listing[CatalogRow]):
         elif row.group is not None:
             self._unfolded = self._unfolded - {row.group} if is_closed else self._unfolded | {row.group}
         self._show()
+        self._bring_in_sight()

@@ -1,6 +1,6 @@
 """The grid of panels: which there are, which are in sight, which one fills it. How many fit is the stylesheet's."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from textual.containers import VerticalScroll
 
@@ -59,6 +59,8 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         new = [Panel(name) for name in names if name not in known]
         if new:
             await self.mount_all(new)
+            places = {name: place for place, name in enumerate(names)}
+            self.sort_children(key=lambda panel: places.get(str(panel.name), len(places)))
             known |= {panel.name: panel for panel in new}
             if self.screen.focused is None:
                 self.focus_on(self.panels[0])
@@ -68,6 +70,13 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
     async def clear(self) -> None:
         self.remove_class(ZOOMED)
         await self.query(Panel).remove()
+
+    async def keep(self, names: Collection[str]) -> None:
+        """Only panels of these names stay."""
+        gone = [panel for panel in self.panels if panel.name not in names]
+        if self.zoomed in gone:
+            self.zoom(None)
+        await self.remove_children(gone)
 
     def zoom(self, panel: Panel | None) -> None:
         """Give the whole grid to one panel; None: back to all."""

@@ -17,6 +17,7 @@ from textual.widgets import Static
 
 from dflash_tui.errors import DflashError
 from dflash_tui.runs import Run, Window
+from dflash_tui.store.sql_header import changed_at
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.course import MISSING
@@ -78,6 +79,7 @@ class RunScreen(MainScreen):
         self._run: Run | None = None
         self._eta_s: float | None = None
         self._eta_at = -ETA_S
+        self._panels_at = 0
         self._freshener = Freshener(self._refresh)
         self._status = StatusLine(clock)
         self._note = Static(id="run-note")
@@ -138,7 +140,10 @@ class RunScreen(MainScreen):
         if run_id is None:
             return
         is_new, view = self._run is None, self._view
-        names = None if is_new else grid.names_in_sight()
+        # A file that came into the folder of panels, or went: all of them, and no others.
+        panels_at = changed_at("panels")
+        is_other = is_new or panels_at != self._panels_at
+        names = None if is_other else grid.names_in_sight()
         wants_eta = self._clock() - self._eta_at >= ETA_S
         ask = Question(run_id, names, view.asked, view.axis, grid.buckets, wants_eta)
         try:
@@ -149,6 +154,9 @@ class RunScreen(MainScreen):
         if is_new:
             await grid.clear()
             grid.display = True
+        elif is_other:
+            await grid.keep({panel.name for panel in answer.panels})
+        self._panels_at = panels_at
         if ask.wants_eta:
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
         if ask.axis == self._view.axis != "step" and answer.course is None:

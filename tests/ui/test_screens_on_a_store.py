@@ -17,7 +17,7 @@ from dflash_tui.ui.messages import RunAdvanced
 from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.seat import SessionSeat
 
-from .cockpit import FROZEN_S, sees
+from .cockpit import FROZEN_S, sees, sees_no
 
 
 def story_lines(first: int, last: int) -> str:
@@ -124,5 +124,11 @@ async def test_a_panel_of_ones_own_appears_and_a_broken_one_says_where(tmp_path:
         await sees(pilot, "Runs 1")
         await pilot.press("enter")
         await sees(pilot, "my own", "answer", "42")
+        # One that comes while its run is on the screen, and one that goes.
+        (own / "late.sql").write_text(mine.replace("my own", "late but here").replace("42", "4711"))
+        (own / "mine.sql").unlink()
+        pilot.app.screen.post_message(RunAdvanced("r"))
+        await sees(pilot, "late but here", "4,711")
+        await sees_no(pilot, "my own")
         await pilot.press("shift+tab", "z")
         await sees(pilot, "broken.sql:", "stepz")
