@@ -7,6 +7,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
 
     config, errors              what a run is told, and how it can fail
     pretrained, target, taps    the frozen model: its files, running it, listening to it
+    placement                   its layers on GPUs of their own
     cache, decode               decoding it, alone and with drafts
     data, dataset, sequences    rows, what became of them, and where it lies
     regenerate, server          what the target answers; a server that answers for it

@@ -14,7 +14,7 @@ _GROWTH = 64
 
 
 class KeyValueCache:
-    """Speaks the part of transformers' cache protocol that decoder layers use (`update`)."""
+    """Speaks the part of transformers' cache protocol that decoder layers use (`update`), each on its own device."""
 
     def __init__(self) -> None:
         self._layers: dict[int, tuple[Tensor, Tensor]] = {}
@@ -39,7 +39,7 @@ class KeyValueCache:
         if stored is None or stored[0].shape[2] < self._length:
             stored = self._grown(stored, keys)
             self._layers[layer_idx] = stored
-        places = self._positions[:, None, :, None].expand_as(keys)
+        places = self._positions[:, None, :, None].expand_as(keys).to(keys.device)
         stored[0].scatter_(2, places, keys)
         stored[1].scatter_(2, places, values)
         return stored[0][:, :, : self._length], stored[1][:, :, : self._length]
@@ -54,8 +54,8 @@ class KeyValueCache:
         for keys_values in self._layers.values():
             for stored in keys_values:
                 size = (-1, stored.shape[1], -1, stored.shape[3])
-                moved = stored.gather(2, sources[:, None, :, None].expand(size))
-                stored.scatter_(2, places[:, None, :, None].expand(size), moved)
+                moved = stored.gather(2, sources[:, None, :, None].expand(size).to(stored.device))
+                stored.scatter_(2, places[:, None, :, None].expand(size).to(stored.device), moved)
 
     def keep_rows(self, rows: Tensor) -> None:
         """Drops every sequence but `rows`, in that order."""

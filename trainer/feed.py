@@ -41,20 +41,24 @@ class Feed:
 
     def batches(self, index: int) -> Iterator[tuple[int, Batch]]:
         """This process's batches of optimizer step `index`, counted from 0, each with its number."""
-        for rows, number in self._shares(index):
-            batch = collate_rows(rows, self._device)
-            yield number, batch if self._captured is None else self._captured.fill(batch, self._rows(number))
+        for number in self._numbers(index):
+            rows = self._rows(number)
+            samples = [[self._samples[i] for i in row] for row in rows]
+            yield number, self._filled(collate_rows(samples, self._device), rows)
 
     def alone(self, index: int) -> Iterator[tuple[list[int], Batch]]:
         """The sequences of these batches, few at a time and one a row, with their lines of the data file."""
-        for rows, _ in self._shares(index):
-            for row in rows:
-                yield [sample.line for sample in row], collate(row, self._device)
+        for number in self._numbers(index):
+            for row in self._rows(number):
+                samples = [self._samples[i] for i in row]
+                batch = self._filled(collate(samples, self._device), [[i] for i in row])
+                yield [sample.line for sample in samples], batch
 
-    def _shares(self, index: int) -> Iterator[tuple[list[list[Sample]], int]]:
-        for place in self._ranks.share(self.per_step):
-            number = index * self.per_step + place
-            yield [[self._samples[i] for i in row] for row in self._rows(number)], number
+    def _filled(self, batch: Batch, rows: Rows) -> Batch:
+        return batch if self._captured is None else self._captured.fill(batch, rows)
+
+    def _numbers(self, index: int) -> list[int]:
+        return [index * self.per_step + place for place in self._ranks.share(self.per_step)]
 
     def _rows(self, number: int) -> Rows:
         epoch, place = divmod(number, self._plan.per_epoch)

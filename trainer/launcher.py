@@ -26,10 +26,13 @@ def is_launched() -> bool:
 
 
 def num_processes(config: Config) -> int:
-    """As many as the config says; "auto" is one for each GPU that CUDA_VISIBLE_DEVICES names, else one."""
+    """As many as the config says; "auto" is one for each GPU that CUDA_VISIBLE_DEVICES names, else one.
+
+    It is one too where the target has GPUs of its own.
+    """
     wanted = config["processes"]
-    if wanted != "auto":
-        return int(wanted)
+    if wanted != "auto" or config["target_gpus"]:
+        return 1 if wanted == "auto" else int(wanted)
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
     return len(named) if config["device"] != "cpu" and len(named) > 1 else 1
 

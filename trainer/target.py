@@ -15,7 +15,8 @@ from torch import Tensor
 from trainer.cache import KeyValueCache
 from trainer.config import Config
 from trainer.errors import ConfigError
-from trainer.pretrained import fingerprint, folder, load_model, load_tokenizer
+from trainer.placement import call_at, layer_devices, spread
+from trainer.pretrained import fingerprint, folder, load_config, load_model, load_tokenizer
 from trainer.ranks import Ranks
 from trainer.taps import tapped_layers
 
@@ -30,23 +31,33 @@ class Features:
 
 
 class Target:
-    """The frozen target on its device. `layer_ids` are the layers that features are taken from."""
+    """The frozen target: its ends on `device`, with the drafter, and its layers there too or on GPUs of their own.
+
+    `layer_ids` are the layers that features are taken from. Where features were captured before, no layer is loaded
+    until somebody runs the target, as an evaluation does.
+    """
 
     def __init__(self, config: Config, device: torch.device | None = None) -> None:
         self.path = folder(config)
         self.tokenizer = load_tokenizer(self.path)
-        self.device = device or Ranks().device(config["device"])
+        ranks = Ranks()
+        self.device = device or ranks.device(config["device"])
+        self._layer_devices = layer_devices(config, ranks.count)
         dtype = config["dtype"]
         if dtype == "auto":
             dtype = "float32" if self.device.type == "cpu" else "bfloat16"
-        self.model = load_model(self.path, dtype).to(self.device)
+        self.num_layers: int = load_config(self.path).get_text_config().num_hidden_layers
+        self.model = load_model(self.path, dtype, with_layers=config["features.path"] is None)
         self.config = self.model.config.get_text_config()
-        self._decoder = self.model.get_decoder()
-        self.num_layers: int = self.config.num_hidden_layers
+        self._ends = self.model.get_decoder()
+        layers, self._ends.layers = self._ends.layers, torch.nn.ModuleList()
+        self.model.to(self.device)
+        if layers:
+            self._take_layers(layers)
         self.vocab_size: int = self.model.get_input_embeddings().weight.shape[0]
         self.layer_ids = tapped_layers(config, self.num_layers)
         self.mask_token_id = self._mask_token_id(config)
-        names = inspect.signature(self._decoder.forward).parameters
+        names = inspect.signature(self._ends.forward).parameters
         # transformers 5.2x renamed it.
         self._cache_name = "cache" if "cache" in names else "past_key_values"
 
@@ -61,6 +72,21 @@ class Target:
         other = copy.copy(self)
         other.layer_ids, other.mask_token_id = layer_ids, mask_token_id
         return other
+
+    def _take_layers(self, layers: torch.nn.ModuleList) -> None:
+        if self._layer_devices:
+            spread(layers, self._layer_devices)
+            call_at(self._ends.norm, self.device)
+        self._ends.layers = layers if self._layer_devices else layers.to(self.device)
+        self.config.num_hidden_layers = self.num_layers
+
+    @property
+    def _decoder(self) -> Any:
+        """All of it, which is loaded now if it was not needed before."""
+        if not self._ends.layers:
+            dtype = str(self.model.dtype).removeprefix("torch.")
+            self._take_layers(load_model(self.path, dtype).get_decoder().layers)
+        return self._ends
 
     def fingerprint(self) -> str:
         """Changes when the target does."""
@@ -99,12 +125,12 @@ class Target:
     @torch.no_grad()
     def normed(self, final: Tensor) -> Tensor:
         """The final norm over the last layer's states: what the head reads."""
-        out: Tensor = self._decoder.norm(final)
+        out: Tensor = self._ends.norm(final)
         return out
 
     def rotary(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """cos and sin of the target's own position encoding: [sequences, tokens, head_dim] each."""
-        cos, sin = self._decoder.rotary_emb(torch.empty(0, device=self.device), positions)
+        cos, sin = self._ends.rotary_emb(torch.empty(0, device=self.device), positions)
         return cos, sin
 
     @torch.no_grad()
@@ -117,7 +143,7 @@ class Target:
         taps, handles = self._tap(stop_after_last=not final)
         last: list[Tensor] = []
         if final:
-            handles.append(self._decoder.norm.register_forward_pre_hook(lambda _norm, inputs: last.append(inputs[0])))
+            handles.append(self._ends.norm.register_forward_pre_hook(lambda _norm, inputs: last.append(inputs[0])))
         try:
             self._decoder(input_ids=tokens, use_cache=False, **_apart(begins))
         except _LastTapError:
@@ -125,7 +151,7 @@ class Target:
         finally:
             for handle in handles:
                 handle.remove()
-        return Features(torch.cat([taps[i] for i in self.layer_ids], dim=-1), last[0] if final else None)
+        return Features(self._joined(taps), last[0] if final else None)
 
     def features_of(self, batch_tokens: Tensor, begins: Tensor | None = None, *, final: bool = False) -> Tensor:
         """`features` as one: the taps, and the last layer behind them if `final`."""
@@ -166,13 +192,15 @@ class Target:
         finally:
             for handle in handles:
                 handle.remove()
-        features = torch.cat([taps[i] for i in self.layer_ids], dim=-1) if tap else None
-        return out.last_hidden_state, features
+        return out.last_hidden_state, self._joined(taps) if tap else None
 
     def head(self, hidden: Tensor) -> Tensor:
         """The target's own next-token scores for its final hidden states."""
         scores: Tensor = self.model.get_output_embeddings()(hidden)
         return scores
+
+    def _joined(self, taps: dict[int, Tensor]) -> Tensor:
+        return torch.cat([taps[i].to(self.device) for i in self.layer_ids], dim=-1)
 
     def _tap(self, *, stop_after_last: bool) -> tuple[dict[int, Tensor], list[Any]]:
         """Hooks that keep the output of the tapped layers: that of layer i is HF's hidden_states[i + 1]."""

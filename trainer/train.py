@@ -224,10 +224,10 @@ class Run:
         self._window = Window(self._config["block_size"], self._target.device)
 
     def _spoiled_lines(self) -> list[int]:
-        """Lines of the data file in the last step whose features are not finite; runs the target once more."""
+        """Lines of the data file in the last step whose features are not finite; asks the target once more."""
         index, found = self.step - 1, []
         for lines, batch in self._feed.alone(index):
-            found += [lines[row] for row in nonfinite_rows(self._target.features(batch.tokens).taps)]
+            found += [lines[row] for row in nonfinite_rows(self._objective.features(batch)[0].taps)]
         return sorted(line for lines in self._ranks.gather(found) for line in lines)
 
     def _warn(self, text: str) -> None:
