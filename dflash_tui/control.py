@@ -30,7 +30,7 @@ from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
-from dflash_tui.text import number
+from dflash_tui.text import number, visible
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended.
@@ -192,6 +192,16 @@ def _check_clone(record: RunRecord, request: CloneRequest) -> None:
         raise UsageError(f"{record.run_id} is a script, which has no settings: give it other words, behind `--`")
     if record.kind == "train" and request.args is not None:
         raise UsageError(f"{record.run_id} is a training, which takes no words: give it other settings, by --set")
+
+
+def stranger(detail: RunDetail) -> str:
+    """Of a run that was not started from here, which process a stop would end; behind the question, else ""."""
+    if detail.record.kind != "adopted" or detail.pid is None:
+        return ""
+    config = detail.record.config or {}
+    how = "has its log open" if config.get("how") == "open" else "was only guessed to write its log"
+    words = visible(" ".join(map(str, config.get("argv") or ()))[:400])
+    return f" It was not started from here. Process {detail.pid}, which {how}, is ended with its children: {words}."
 
 
 def forget_question(run: Run, num_rows: int) -> str:

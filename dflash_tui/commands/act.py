@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from dflash_tui.runs import Run, RunRecord
-    from dflash_tui.store.base import RunDetail
     from dflash_tui.watch import Session
 
 
@@ -75,25 +74,15 @@ def stop(
         with reader(say, store_options()) as store:
             found, _ = store.find(run)
             detail = store.detail(found.run_id)
-        _confirm(f"{'Kill' if kill else 'Stop'} {found.run_id} on {found.host} ({found.state})?{_stranger(detail)}")
+        _confirm(
+            f"{'Kill' if kill else 'Stop'} {found.run_id} on {found.host} ({found.state})?{control.stranger(detail)}"
+        )
 
     async def work(session: "Session") -> "Run":
         return await control.stop(session, (await find(session, run)).run_id, grace_s=grace, kill=kill)
 
     ended = in_session(work)
     print(visible(f"{ended.run_id}: {ended.state} ({ended.reason})"))
-
-
-def _stranger(detail: "RunDetail") -> str:
-    """Of a run that was not started from here, which process would be stopped."""
-    from dflash_tui.text import visible
-
-    if detail.record.kind != "adopted" or detail.pid is None:
-        return ""
-    config = detail.record.config or {}
-    how = "has its log open" if config.get("how") == "open" else "was only guessed to write its log"
-    words = visible(" ".join(map(str, config.get("argv") or ()))[:400])
-    return f" It was not started from here. Process {detail.pid}, which {how}, is ended with its children: {words}."
 
 
 def _confirm(question: str) -> None:

@@ -62,7 +62,7 @@ class RunsScreen(MainScreen):
         ),
         Binding("D", "forget", "forget", show=False, tooltip="Take the run off this machine. Asks first."),
         Binding("n", "app.new_run", "new", tooltip="A new run: choose a recipe and a host."),
-        Binding("L", "app.launch_again", "again", tooltip="Launch the last recipe on its host again."),
+        Binding("L", "app.launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("q", "app.quit", "quit", tooltip="Leave. Runs go on: quitting never touches one."),
         Binding("escape", "clear_filter", "clear filter", tooltip="Clear the filter."),
         Binding("y", "copy", "copy", show=False, tooltip="Copy the id of the run under the cursor."),

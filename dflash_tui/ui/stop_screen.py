@@ -1,11 +1,12 @@
-"""The stop dialog: names what would be stopped, asks, then shows how it goes. Esc never stops anything.
+"""The stop dialog: names what would be stopped and what is saved of it, asks, then shows how it goes, to the second.
 
-Once asked for, a stop is the far side's work: closing this dialog, or the session, does not take it back.
+Esc never stops anything. Once asked for, a stop is the far side's work: closing this dialog, or the session, does not
+take it back.
 """
 
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -17,11 +18,23 @@ from textual.worker import Worker
 
 from dflash_tui.errors import DflashError
 from dflash_tui.runs import Run
+from dflash_tui.store.base import RunDetail, Store
+from dflash_tui.store.screens import ask_screen
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
 
 NEWLINE = "\n"
+BAR_CELLS = 40
+# While it is stopping, a checkpoint may come: that is worth a look.
+LOOK_S = 2.0
+
+
+class Saved(NamedTuple):
+    """The newest checkpoint that the log tells of; `time` is unix seconds by the far side's clock."""
+
+    step: int | None
+    time: float | None
 
 
 class StopScreen(ModalScreen[None]):
@@ -34,7 +47,8 @@ class StopScreen(ModalScreen[None]):
     def __init__(self, seat: Seat, run: Run, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._seat, self._run, self._clock = seat, run, clock
-        self._pid: int | None = None
+        self._detail: RunDetail | None = None
+        self._saved: Saved | None = None
         self._asked_at: float | None = None
         self._is_kill = False
         self._trouble = ""
@@ -49,35 +63,74 @@ class StopScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._show()
-        self.run_worker(self._look(), group="detail", exit_on_error=False)
+        self._look_again()
         self.set_interval(1, self._show)
+        self.set_interval(LOOK_S, self._look_again)
+
+    def _look_again(self) -> None:
+        if self._detail is None or self._asked_at is not None:
+            self.run_worker(self._look(), group="detail", exclusive=True, exit_on_error=False)
 
     async def _look(self) -> None:
-        detail = await self._seat.ask(lambda store: store.detail(self._run.run_id))
-        self._run, self._pid = detail.run, detail.pid
+        def look(store: Store) -> tuple[RunDetail, Saved | None]:
+            rows = ask_screen(store, "checkpoint", {"run": self._run.run_id})
+            return store.detail(self._run.run_id), Saved(rows[0][0], rows[0][3]) if rows else None
+
+        detail, self._saved = await self._seat.ask(look)
+        self._detail, self._run = detail, detail.run
         self._show()
 
     def _show(self) -> None:
-        run, grace_s = self._run, self._seat.config.stop.grace_s
-        step = f"at step {run.step:,}" if run.step is not None else "no step yet"
-        seen = f"seen {duration(run.no_contact_s)} ago"
-        facts = (
-            f"run {run.run_id}\npid {self._pid or '-'} on {run.host}, started {duration(run.age_s)} ago\n{step}, {seen}"
-        )
+        name, host = visible(self._run.name), visible(self._run.host or "-")
         if self._asked_at is None:
-            what = f"Stop {run.name} on {run.host}?"
-            how = f"It is asked to save a checkpoint and end. After {duration(grace_s)} it is killed."
+            what, how = f"Stop {name} on {host}?", self._question()
             keys = "enter stop   ctrl+k kill now: no checkpoint   esc keep it running"
         else:
-            what = f"{'Killing' if self._is_kill else 'Stopping'} {run.name} on {run.host} ..."
-            end = "" if self._is_kill else f"; it is killed after {duration(grace_s)}"
-            how = f"{duration(self._clock() - self._asked_at)} since it was asked{end}."
+            what, how = f"{'Killing' if self._is_kill else 'Stopping'} {name} on {host} ...", self._progress()
             keys = "esc close: it goes on" if self._is_kill else "ctrl+k kill now   esc close: the stop goes on"
-        self._what.update(Content(visible(what)))
-        self._how.update(Content(f"{visible(facts, keep=NEWLINE)}\n\n{how}"))
+        self._what.update(Content(what))
+        self._how.update(Content(f"{visible(self._facts(), keep=NEWLINE)}\n\n{how}"))
         self._error.update(Content(visible(self._trouble)))
         self._error.display = bool(self._trouble)
         self._keys.update(keys)
+
+    def _facts(self) -> str:
+        run, pid = self._run, self._detail.pid if self._detail else None
+        step = f"at step {run.step:,}" if run.step is not None else "no step yet"
+        return (
+            f"run {run.run_id}\npid {pid or '-'} on {run.host}, started {duration(run.age_s)} ago\n"
+            f"{step}, seen {duration(run.no_contact_s)} ago\n{self._checkpoint()}"
+        )
+
+    def _checkpoint(self) -> str:
+        if self._detail is None:
+            return "last checkpoint: looking ..."
+        if self._saved is None:
+            return "last checkpoint: its log tells of none"
+        step, at = self._saved
+        words = "last checkpoint: " + (f"step {step:,}" if step is not None else "no step told")
+        if step is not None and self._run.step is not None and self._run.step > step:
+            words += f", {self._run.step - step:,} steps back"
+        return words + (f", {duration(max(0.0, time.time() - at))} ago" if at is not None else "")
+
+    def _question(self) -> str:
+        from dflash_tui.control import stranger
+
+        grace = duration(self._seat.config.stop.grace_s)
+        other = stranger(self._detail) if self._detail else ""
+        return f"It is asked to save a checkpoint and end. After {grace} it is killed.{other}"
+
+    def _progress(self) -> str:
+        """How long ago it was asked, and how much of the grace is left."""
+        grace_s, since_s = self._seat.config.stop.grace_s, self._clock() - (self._asked_at or 0.0)
+        asked = f"{duration(since_s)} since it was asked"
+        if self._is_kill:
+            return f"{asked}."
+        left_s = max(0.0, grace_s - since_s)
+        if not left_s:
+            return f"{asked}.\nThe grace of {duration(grace_s)} is over: it is being killed."
+        cells = round(BAR_CELLS * left_s / grace_s)
+        return f"{asked}.\n{'━' * cells}{'─' * (BAR_CELLS - cells)} killed in {duration(left_s)}"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "stop":

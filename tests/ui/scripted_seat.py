@@ -120,6 +120,7 @@ class ScriptedStore:
     attempts: list[AttemptRow] = field(default_factory=list)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
     course: list[Row] = field(default_factory=lambda: [(1, 0, 0, 22_698, 5000.0, 53_120.0, None, 1.2e9)])
+    checkpoints: list[Row] = field(default_factory=list)
     trouble: DflashError | None = None
     gate: threading.Event = field(default_factory=open_gate)
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
@@ -152,6 +153,8 @@ class ScriptedStore:
         self._fail()
         if "count(*)" in sql.split("from records")[0]:
             return _answer([(23_000,)])
+        if "event = 'checkpoint'" in sql:
+            return _answer(self.checkpoints)
         if "event = 'start'" in sql:
             return _answer([(json.dumps({"config": self.configs.get((params or {})["run"], {})}),)])
         if "position_acc" in sql:

@@ -1,13 +1,17 @@
 """Launch, stop and resume by keys alone: what is asked first, what is shown meanwhile, what is said when it fails."""
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from textual.widgets import TextArea
 
 from dflash_tui.control import LaunchRequest
 from dflash_tui.errors import HostError, UsageError
+from dflash_tui.ui.stop_screen import StopScreen
 
 from .cockpit import cockpit, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_run
@@ -147,6 +151,38 @@ async def test_killing_is_another_key_also_while_stopping() -> None:
         seat.gate.set()
         await sees(pilot, "■ stopped")
         assert [what for what, _ in seat.said if what in ("stop", "kill")] == ["stop", "kill"]
+
+
+async def test_the_stop_dialog_tells_the_last_checkpoint_and_counts_the_grace_down() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.gate.clear()
+        await pilot.press("X")
+        await sees(pilot, "last checkpoint: its log tells of none")
+        await pilot.press("escape")
+        seat.store.checkpoints = [(22_500, "/c/22500", 7e8, time.time() - 7900)]
+        now = [1000.0]
+        pilot.app.push_screen(StopScreen(seat, RUN, lambda: now[0]))
+        await sees(pilot, "last checkpoint: step 22,500, 198 steps back, 2h 11m ago")
+        await pilot.press("enter")
+        now[0] += 30
+        await sees(pilot, "30 s since it was asked", f"{'━' * 30}{'─' * 10} killed in 1m 30s")
+        seat.store.checkpoints = [(22_698, "/c/22698", 7e8, time.time() - 7900)]
+        await sees(pilot, "last checkpoint: step 22,698, 2h 11m ago")
+        now[0] += 100
+        await sees(pilot, "The grace of 2m 00s is over: it is being killed.")
+        await pilot.press("ctrl+k")
+        await sees(pilot, "Killing v5-hard", "0 s since it was asked.")
+        seat.gate.set()
+        await sees(pilot, "v5-hard is stopped")
+
+
+async def test_a_run_of_somebody_else_is_stopped_by_its_process() -> None:
+    async with cockpit([RUN]) as (pilot, seat):
+        detail = seat.store.detail("v5-hard")
+        record = replace(detail.record, kind="adopted", config={"how": "open", "argv": ["python", "train.py\x1b"]})
+        seat.store.detail = lambda run_id: msgspec.structs.replace(detail, record=record)
+        await pilot.press("X")
+        await sees(pilot, "It was not started from", "Process 4121", "python train.py\\x1b")
 
 
 async def test_a_stop_that_fails_is_said_in_the_dialog() -> None:

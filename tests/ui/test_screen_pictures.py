@@ -1,5 +1,6 @@
 """Pictures of the screens, kept as SVG: look at each one before it is accepted (`pytest --snapshot-update`)."""
 
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dflash_tui import paths
+from dflash_tui.ui.stop_screen import StopScreen
 
 from .cockpit import make_app, sees, types
 from .scripted_seat import make_run
@@ -108,4 +110,23 @@ def test_launch_form_120x40(snap_compare: Any, trainer: None) -> None:
 
 
 def test_stop_dialog_80x24(snap_compare: Any) -> None:
-    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=press("X", until="pid 4121"))
+    app = make_app(FLEET)
+    app.seat.store.checkpoints = [(22_500, "/c/22500", 7e8, time.time() - 7900)]
+    assert snap_compare(app, terminal_size=(80, 24), run_before=press("X", until="198 steps back"))
+
+
+def test_stopping_80x24(snap_compare: Any) -> None:
+    app = make_app(FLEET)
+    app.seat.store.checkpoints = [(22_698, "/c/22698", 7e8, time.time() - 7900)]
+    app.seat.gate.clear()
+
+    async def stop(pilot: Pilot[None]) -> None:
+        await sees(pilot, "0.913")
+        now = [1000.0]
+        app.push_screen(StopScreen(app.seat, FLEET[0], lambda: now[0]))
+        await sees(pilot, "2h 11m ago")
+        await pilot.press("enter")
+        now[0] += 42
+        await sees(pilot, "killed in 1m 18s")
+
+    assert snap_compare(app, terminal_size=(80, 24), run_before=stop)
