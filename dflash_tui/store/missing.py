@@ -44,7 +44,7 @@ def never_logged(panel: Panel, keys: Collection[str], has_steps: Callable[[], bo
     if _reads_steps(panel) and not has_steps():
         return "no step has been logged yet"
     for need in panel.requires:
-        if not any(key in keys for key in need.keys):
+        if need.relation != "gpus" and not any(key in keys for key in need.keys):
             return f"{' or '.join(need.keys)} was never logged; this log has {_listed(keys)}"
     return None
 
@@ -67,6 +67,8 @@ def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel
     """Why the panel's SELECT gave nothing although rows and keys are there."""
     num_rows = scope.rows().n
     for need in panel.requires:
+        if need.relation == "gpus":
+            return _no_samples(cursor, run_id, scope)
         counts = [_count(cursor, run_id, need.relation, key, scope) for key in need.keys]
         num_rows = counts[0].rows
         what, name = ("rows" if need.relation == "steps" else "evaluations"), " or ".join(need.keys)
@@ -77,6 +79,13 @@ def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel
         if not any(count.finite for count in counts):
             return f"{name} has only non-finite values: {sum(c.logged for c in counts):,} ({scope.window})"
     return f"the panel's filter matched 0 of {num_rows:,} rows ({scope.window})"
+
+
+def _no_samples(cursor: duckdb.DuckDBPyConnection, run_id: str, scope: Scope) -> str:
+    asked = cursor.execute("select count(*) from gpus where run = $run", {"run": run_id}).fetchall()
+    if asked[0][0]:
+        return f"none of the {asked[0][0]:,} samples of its GPUs was taken there ({scope.window})"
+    return "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
 
 
 def _reads_steps(panel: Panel) -> bool:
@@ -96,7 +105,7 @@ class _Count(NamedTuple):
 
 
 def _count(
-    cursor: duckdb.DuckDBPyConnection, run_id: str, relation: Literal["steps", "evals"], key: str, scope: Scope
+    cursor: duckdb.DuckDBPyConnection, run_id: str, relation: Literal["steps", "evals", "gpus"], key: str, scope: Scope
 ) -> _Count:
     kind = cursor.execute(
         "select data_type from duckdb_columns() where table_name = 'records' and column_name = $key", {"key": key}

@@ -11,7 +11,8 @@ the keys, one `-- key: value` a line, all optional and none other than these:
     scale      linear or log: of the axis y
     better     lower or higher: which way is good news
     requires   log keys without which there is nothing to show, separated by commas; `a | b`: one of them will do.
-               `evals.key` is looked for in the evaluations, any other among the train rows
+               `evals.key` is looked for in the evaluations, `gpus.key` in the samples of GPUs, any other among the
+               train rows
     window     run: all rows, always, save under A..B; last N, or A..B: unless another is asked for
     cache      what of the answer may be kept until the next report. run: all of it, while the run has no new row; the
                SELECTs then ask for nothing but this run. buckets: that, and the rows of closed buckets when it has

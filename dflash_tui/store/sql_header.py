@@ -18,14 +18,15 @@ from dflash_tui.text import did_you_mean, visible
 T = TypeVar("T")
 Readers = Mapping[str, Callable[[str], Any]]
 
+_RELATIONS: tuple[Literal["evals", "gpus"], ...] = ("evals", "gpus")
 _KEY_LINE = re.compile(r"([A-Za-z_]+):(?:\s+(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One of `keys` must have been logged in `relation`, or there is nothing to ask."""
+    """One of `keys` must have been logged in `relation` (or sampled, in `gpus`), or there is nothing to ask."""
 
-    relation: Literal["steps", "evals"]
+    relation: Literal["steps", "evals", "gpus"]
     keys: tuple[str, ...]
 
 
@@ -156,11 +157,13 @@ def read_requires(text: str) -> tuple[Requirement, ...]:
     found = []
     for group in text.split(","):
         words = [word.strip() for word in group.split("|")]
-        is_eval = all(word.startswith("evals.") for word in words)
-        keys = tuple(word.removeprefix("evals.") if is_eval else word for word in words)
-        if not all(re.fullmatch(r"[^\s.]+", key) for key in keys):
-            raise ValueError(f"requires {group.strip()!r}: write key, evals.key, or key | key")
-        found.append(Requirement("evals" if is_eval else "steps", keys))
+        relation: Literal["steps", "evals", "gpus"] = "steps"
+        for other in _RELATIONS:
+            if all(word.startswith(f"{other}.") for word in words):
+                relation, words = other, [word.removeprefix(f"{other}.") for word in words]
+        if not all(re.fullmatch(r"[^\s.]+", key) for key in words):
+            raise ValueError(f"requires {group.strip()!r}: write key, evals.key, gpus.key, or key | key")
+        found.append(Requirement(relation, tuple(words)))
     return tuple(found)
 
 

@@ -1,10 +1,11 @@
--- Learning rate by bucket of steps, as logged. `min` and `max` show the ends of a bucket's slope, and every jump: a
--- schedule that starts anew after a resume is a step up.
+-- Learning rate by bucket of steps, as logged, and behind it as the run's `start` event declares it (lr, lr_schedule,
+-- warmup_ratio, total_steps). `min` and `max` show the ends of a bucket's slope, and every jump: a schedule that starts
+-- anew after a resume is a step up.
 --
 -- title: learning rate
--- chart: line x=step y=mean low=min high=max
+-- chart: line x=step y=mean y2=declared low=min high=max
 -- order: 60
--- units: step, -, -, -, rows, rows
+-- units: step, -, -, -, -, rows, rows
 -- requires: lr
 -- cache: buckets
 select format('now {:.4g}', lr) from core
@@ -12,8 +13,29 @@ where run = $run and step between $first and $last and step >= $recent and isfin
 order by generation desc, line_no desc limit 1;
 
 with seen as (
-  select step, step // $width as bucket, if(isfinite(lr), lr, null) as y
+  select step, step // $width as bucket, if(isfinite(lr), lr, null) as y,
+    generation * 1_000_000_000_000 + line_no as place
   from core where run = $run and step between $first and $last and lr is not null
+),
+buckets as (
+  select min(step) as step, avg(step) as middle, max(place) as place, avg(y) as mean, min(y) as min, max(y) as max,
+    count(y) as n, count(*) - count(y) as nonfinite
+  from seen group by bucket
+),
+starts as (
+  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
+  from logged where run = $run and event = 'start'
+),
+declared as (
+  select place, try_cast(c->>'lr' as double) as peak, c->>'lr_schedule' as shape,
+    coalesce(try_cast(c->>'total_steps' as double), total_steps) as total,
+    round(coalesce(try_cast(c->>'warmup_ratio' as double), 0) * total) as warm
+  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
+  where (c->>'lr_schedule') in ('constant', 'cosine', 'linear')
 )
-select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
-from seen group by bucket order by step;
+select step, mean,
+  peak * case when middle < warm then greatest(middle, 0) / warm when shape = 'constant' then 1
+    when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (middle - warm) / greatest(1, total - warm)))
+    when shape = 'linear' then greatest(0, 1 - (middle - warm) / greatest(1, total - warm)) end as declared,
+  min, max, n, nonfinite
+from buckets b asof left join declared d on b.place >= d.place order by step;

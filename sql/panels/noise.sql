@@ -1,9 +1,10 @@
--- Standard deviation of the noise that is added to the drafter's context, by bucket of steps.
+-- Standard deviation of the noise that is added to the drafter's context, by bucket of steps, and behind it as the run's
+-- `start` event declares it (noise.kind, noise.std and noise.schedule; `follow_lr` follows the learning rate as logged).
 --
 -- title: noise
--- chart: line x=step y=mean low=min high=max
+-- chart: line x=step y=mean y2=declared low=min high=max
 -- order: 70
--- units: step, -, -, -, rows, rows
+-- units: step, -, -, -, -, rows, rows
 -- requires: noise_std
 -- cache: buckets
 select format('now {:.4g}', noise_std) from core
@@ -11,8 +12,28 @@ where run = $run and step between $first and $last and step >= $recent and isfin
 order by generation desc, line_no desc limit 1;
 
 with seen as (
-  select step, step // $width as bucket, if(isfinite(noise_std), noise_std, null) as y
+  select step, step // $width as bucket, if(isfinite(noise_std), noise_std, null) as y, if(isfinite(lr), lr, null) as lr,
+    generation * 1_000_000_000_000 + line_no as place
   from core where run = $run and step between $first and $last and noise_std is not null
+),
+buckets as (
+  select min(step) as step, avg(step) as middle, max(place) as place, avg(lr) as lr, avg(y) as mean, min(y) as min,
+    max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
+  from seen group by bucket
+),
+starts as (
+  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
+  from logged where run = $run and event = 'start'
+),
+declared as (
+  select place, c->'noise'->>'kind' as kind, try_cast(c->'noise'->>'std' as double) as std,
+    coalesce(c->'noise'->>'schedule', 'const') as shape, try_cast(c->>'lr' as double) as peak,
+    coalesce(try_cast(c->>'total_steps' as double), total_steps) as total
+  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
+  where (c->'noise'->>'kind') is not null
 )
-select min(step) as step, avg(y) as mean, min(y) as min, max(y) as max, count(y) as n, count(*) - count(y) as nonfinite
-from seen group by bucket order by step;
+select step, mean,
+  case when kind = 'none' then 0 when shape = 'const' then std when shape = 'follow_lr' then std * lr / peak
+    when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * least(1, middle / total))) end as declared,
+  min, max, n, nonfinite
+from buckets b asof left join declared d on b.place >= d.place order by step;

@@ -64,7 +64,7 @@ def troubled_rows(seed: int = 1) -> Iterator[dict[str, Any]]:
                 row[key] = dice.choice([None, math.nan, math.inf, -math.inf])
             if step % 50 == 0:
                 row |= {"position_acc": [0.5, 0.25], "bucket_loss": {"1024": 1.5, "2048": 2.5}}
-                row |= {"step_time_s": 2.0, "data_wait_s": 0.25, "bwd_s": 0.5}
+                row |= {"accept_len": 1.5, "step_time_s": 2.0, "data_wait_s": 0.25, "bwd_s": 0.5}
             yield row
             if step % 1_000 == 0:
                 yield evaluation(step, 1 + step / 2_000)

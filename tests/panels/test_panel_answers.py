@@ -10,7 +10,7 @@ import pytest
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import RunRecord, Window
+from dflash_tui.runs import GpuSample, RunRecord, Window
 from dflash_tui.store.base import PanelResult, StoreOptions
 from dflash_tui.store.database import Database
 
@@ -52,10 +52,11 @@ def test_every_panel_answers_on_a_full_an_empty_and_a_bare_log(
     store: Database, tmp_path: Path, troubled_log: Path, name: str
 ) -> None:
     store.ingest("full", troubled_log)
+    store.gpus({"full": [GpuSample(1.78e9, 0, "H200", 97.0, 30_000.0, 80_000.0)]})
     full = one(store, name, run="full")
     assert (full.state, full.why) == ("rows", None)
     assert full.rows and all(len(row) == len(full.columns) == len(full.units) for row in full.rows)
-    assert set(full.axes) <= {"x", "y", "y2", "n", "low", "high", "clip"}
+    assert set(full.axes) <= {"x", "y", "y2", "n", "low", "high", "clip", "x_scale"}
 
     store.register_run(RunRecord("empty", "empty", "train"))
     empty = one(store, name, run="empty")
@@ -66,6 +67,8 @@ def test_every_panel_answers_on_a_full_an_empty_and_a_bare_log(
     if name in LONG_FORM:
         assert bare.state == "rows"
         assert all(row[-1] for row in bare.rows if row[bare.columns.index("value")] is None)
+    elif name == "gpu":
+        assert bare.why is not None and bare.why.startswith("no GPU was sampled")
     else:
         assert bare.state == "empty"
         assert bare.why is not None and bare.why.endswith("was never logged; this log has colour, step")
@@ -122,6 +125,8 @@ def test_no_rows_in_this_window_says_which_steps_there_are(store: Database, trou
     panel = one(store, name, window=Window.between(7_000, 8_000))
     if name == "acceptance":
         assert panel.why == "no evaluations (steps 7,000..8,000)"
+    elif name == "gpu":
+        assert panel.why is not None and panel.why.startswith("no GPU was sampled")
     else:
         assert panel.why == "no rows in steps 7,000..8,000 of this run: it has steps 1..6,000"
 

@@ -224,7 +224,8 @@ def test_what_cannot_be_kept_says_why(store: Database, steps: Any, sql: str, why
 
 def test_every_bundled_panel_may_be_kept() -> None:
     bundled = [panel for panel in load_panels() if panel.file.parent == paths.bundled("sql") / "panels"]
-    assert {panel.name for panel in bundled if panel.cache is None} == set()
+    # Samples of GPUs come without new rows.
+    assert {panel.name for panel in bundled if panel.cache is None} == {"gpu"}
     assert {panel.name for panel in bundled if panel.cache == "run"} == {
         "acceptance", "bucket_loss", "budget", "dynamics", "grad_hist", "health", "length_buckets", "positions",
         "step_time", "vitals",

@@ -198,8 +198,10 @@ def test_without_time_speed_comes_from_tokens(store: Database, tmp_path: Path) -
             "step": 10,
             "total_steps": 40,
             "epoch": None,
+            "epochs_planned": None,
             "tokens_per_step": 55,
             "tokens_total": 550,
+            "tokens_planned": 2200,
             "steps_per_sec": 105.5 / 55,
             "eta_s": 30 / (105.5 / 55),
         }
@@ -244,3 +246,7 @@ def test_budget_agrees_with_dynamics(store: Database, story_log: Path) -> None:
     assert budget["steps_per_sec"] == same(dynamics["steps.per_sec"])
     assert budget["eta_s"] == same(dynamics["eta_s"])
     assert budget["epoch"] == same(6 * 23_000 / 73_290)
+    assert budget["epochs_planned"] == same(6)
+    assert budget["tokens_planned"] == same(73_290 * budget["tokens_per_step"])
+    note = next(row[3] for row in found["budget"].rows if row[0] == "tokens_planned")
+    assert note == "tokens_per_step x total_steps; 31.4 % are done"

@@ -75,7 +75,7 @@ async def test_a_run_of_the_story_fills_the_dashboard(tmp_path: Path) -> None:
         await sees(pilot, "tau_linear_macro was never logged")
         states = {panel.name: panel.result.state for panel in pilot.app.screen.query(Panel) if panel.result}
         assert len(states) >= 14
-        empty = {"acceptance", "positions", "bucket_loss", "step_time"}
+        empty = {"acceptance", "accept_len", "gpu", "positions", "bucket_loss", "step_time"}
         assert {name for name, state in states.items() if state != "rows"} == empty
 
 

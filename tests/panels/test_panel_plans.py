@@ -1,0 +1,111 @@
+"""What a run planned beside what it does: declared schedules, epochs and tokens; the GPUs it is on; two windows."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dflash_tui.runs import GpuSample, Window
+from dflash_tui.store.base import PanelResult
+from dflash_tui.store.database import Database
+
+CONFIG = {
+    "lr": 0.01,
+    "lr_schedule": "cosine",
+    "warmup_ratio": 0.1,
+    "total_steps": 100,
+    "epochs": 2,
+    "noise": {"kind": "gaussian", "std": 0.1, "schedule": "follow_lr", "on": "fc_input"},
+}
+
+
+def lr_at(step: float, peak: float = 0.01, total: float = 100) -> float:
+    warm = 0.1 * total
+    return peak * (step / warm if step < warm else 0.5 + 0.5 * math.cos(math.pi * (step - warm) / (total - warm)))
+
+
+def write(log: Path, *parts: dict[str, Any] | list[dict[str, Any]]) -> Path:
+    rows = [row for part in parts for row in (part if isinstance(part, list) else [part])]
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return log
+
+
+def steps(first: int, last: int, factor: float = 1.0) -> list[dict[str, Any]]:
+    return [
+        {"step": s, "lr": factor * lr_at(s), "noise_std": 10 * factor * lr_at(s), "tokens": 50, "time": 1e9 + s}
+        for s in range(first, last + 1)
+    ]
+
+
+def one(store: Database, name: str, window: Window | None = None, buckets: int = 100) -> PanelResult:
+    [found] = store.report("run", [name], window or Window(), buckets)
+    assert found.state == "rows", found.why
+    return found
+
+
+def column(panel: PanelResult, name: str) -> list[Any]:
+    return [row[panel.columns.index(name)] for row in panel.rows]
+
+
+def test_the_declared_schedule_stands_beside_the_logged_one(store: Database, tmp_path: Path) -> None:
+    log = write(tmp_path / "log.jsonl", {"event": "start", "config": CONFIG}, steps(1, 60))
+    store.ingest("run", log)
+    lr, noise = one(store, "lr"), one(store, "noise")
+    assert column(lr, "declared") == pytest.approx([lr_at(s) for s in range(1, 61)])
+    assert column(lr, "declared") == pytest.approx(column(lr, "mean"))
+    assert column(noise, "declared") == pytest.approx(column(noise, "mean"))
+    tens = one(store, "lr", buckets=7)
+    assert column(tens, "declared") == pytest.approx([lr_at(sum(part) / len(part)) for part in in_tens(60)])
+
+
+def in_tens(last: int) -> list[list[int]]:
+    return [[s for s in range(1, last + 1) if s // 10 == part] for part in range(last // 10 + 1)]
+
+
+def test_a_resume_is_held_against_its_own_start_event(store: Database, tmp_path: Path) -> None:
+    again = {"event": "start", "resumed_from_step": 30, "config": {**CONFIG, "lr": 0.02, "noise": {"kind": "none"}}}
+    log = write(tmp_path / "log.jsonl", {"event": "start", "config": CONFIG}, steps(1, 30), again, steps(31, 40))
+    store.ingest("run", log)
+    declared = column(one(store, "lr"), "declared")
+    assert declared == pytest.approx([lr_at(s) for s in range(1, 31)] + [2 * lr_at(s) for s in range(31, 41)])
+    assert column(one(store, "noise"), "declared")[30:] == [0] * 10
+
+
+@pytest.mark.parametrize("config", [None, {}, {"lr": 0.01}, {**CONFIG, "lr_schedule": "by ear", "noise": None}])
+def test_nothing_is_declared_that_was_not(store: Database, tmp_path: Path, config: Any) -> None:
+    log = write(tmp_path / "log.jsonl", {"event": "start", "config": config}, steps(1, 20))
+    store.ingest("run", log)
+    assert set(column(one(store, "lr"), "declared")) == set(column(one(store, "noise"), "declared")) == {None}
+
+
+def test_epochs_and_tokens_are_held_against_the_plan(store: Database, tmp_path: Path) -> None:
+    store.ingest("run", write(tmp_path / "log.jsonl", {"event": "start", "config": CONFIG}, steps(1, 25)))
+    budget = {row[0]: (row[1], row[3]) for row in one(store, "budget").rows}
+    assert budget["epochs_planned"] == (2, "of the start event")
+    assert budget["tokens_planned"] == (5000, "tokens_per_step x total_steps; 25 % are done")
+
+
+def test_gpus_are_drawn_over_time_with_a_gap_where_nobody_looked(store: Database, tmp_path: Path) -> None:
+    store.ingest("run", write(tmp_path / "log.jsonl", steps(1, 2000)))
+    [empty] = store.report("run", ["gpu"], Window(), 50)
+    assert empty.why == (
+        "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
+    )
+    samples = [
+        GpuSample(1e9 + t, gpu, "H200", 90.0 + gpu, 1024.0 * 30, 1024.0 * 40, None, 60.0, 300.0)
+        for t in [*range(0, 100, 10), *range(1500, 1600, 10)]
+        for gpu in (0, 1)
+    ]
+    store.gpus({"run": samples})
+    gpu = one(store, "gpu", buckets=160)
+    assert gpu.headline == "now 90.5 % busy · 60 of 80 GiB · 60 C · 600 W · 2 GPU"
+    rows = dict(zip(column(gpu, "time"), column(gpu, "busy"), strict=True))
+    assert list(rows.values()).count(None) == 1
+    assert {value for value in rows.values() if value is not None} == {90.5}
+    assert max(rows) == pytest.approx(1589, abs=1) and column(gpu, "memory")[0] == 75
+    late = one(store, "gpu", Window.between(1500, 1550))
+    assert min(column(late, "time")) >= 1498 and None not in column(late, "busy")
+    [none] = store.report("run", ["gpu"], Window.between(300, 400), 50)
+    assert none.why == "none of the 40 samples of its GPUs was taken there (steps 300..400)"
