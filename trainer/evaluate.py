@@ -3,6 +3,7 @@
 Decoding is the truth; the teacher-forced figures say why. Nothing here is random, and nothing is trained.
 """
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, eligible, every_anchor
 from trainer.data import answered
 from trainer.decode import Decoded, lookup, speculative
-from trainer.head import Mix
+from trainer.loss import Scoring
 from trainer.metrics import Tally
 from trainer.step import Objective
 from trainer.target import Features
@@ -158,10 +159,10 @@ def _walk(judge: Objective, batch: Batch, features: Features, start: int, length
 
 
 def _judges(objectives: Sequence[Objective]) -> list[Objective]:
-    """Against what the target wrote, whatever the drafters are trained on."""
-    return [
-        replace(o, from_final=False, scoring=replace(o.scoring, mix=Mix()), attention=Attention()) for o in objectives
-    ]
+    """Against what the target wrote, every slot weighing the same, whatever the drafters are trained on: so a loss can
+    be held against that of a run with other weights."""
+    scoring = Scoring(gamma=math.inf, position_weight="uniform")
+    return [replace(o, from_final=False, scoring=scoring, attention=Attention()) for o in objectives]
 
 
 def _heard(judges: Sequence[Objective], batch: Batch) -> Iterable[tuple[Objective, Features]]:

@@ -241,3 +241,11 @@ def test_teacher_forcing_counts_every_nth_block(tiny, drafter, prompts):
     # Positions 0, 5, 10 and 15 of the 20; the last block holds 3 supervised slots as all do.
     assert counts.blocks == 4
     assert counts.slots == [4, 4, 4]
+
+
+def test_the_loss_of_an_evaluation_is_the_same_whatever_weights_training_has(tiny, drafter, prompts):
+    row = HeldOut(prompts[0], list(range(40, 60)), [])
+    scorings = (Scoring(4.0), Scoring(10.0, "streak"), Scoring(4.0, "dpace"))
+    told = [c.losses() for c in teacher_forced([Objective(tiny, drafter, 4, s) for s in scorings], [row], 5)]
+    assert told[0] == told[1] == told[2]
+    assert told[0]["loss"] == pytest.approx(told[0]["loss_ce"])
