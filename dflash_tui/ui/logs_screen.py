@@ -344,11 +344,13 @@ class LogsScreen(MainScreen):
         self.call_after_refresh(self._say, said)
 
     def action_line(self) -> None:
-        from dflash_tui.ui.line_screen import LineScreen
+        from dflash_tui.ui.whole_screen import WholeScreen
 
         row = self._lines.selected
         if row is not None and row.kind != "note":
-            self.app.push_screen(LineScreen(row, where_words(self._view, row, self._layout)))
+            trouble = f"no record: {row.reason}" if row.reason else ""
+            where = where_words(self._view, row, self._layout)
+            self.app.push_screen(WholeScreen(row.text, where, "the line", trouble))
 
     def action_copy(self) -> None:
         row = self._lines.selected

@@ -46,9 +46,15 @@ TICK_S = 0.25
 
 
 class QueryScreen(MainScreen):
+    TITLE = "Query"
     AUTO_FOCUS = "#sql"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,f5,ctrl+enter", "run", "run", tooltip="Run the statement under the cursor."),
+        Binding(
+            "ctrl+r,f5,ctrl+enter", "run", "run", tooltip="Run what is selected, else the statement under the cursor."
+        ),
+        Binding(
+            "enter", "whole", "cell", show=False, tooltip="The cell under the cursor in full: a text, JSON, a plan."
+        ),
         Binding("c,f8", "view", "chart", tooltip="The answer as a line, bars, a histogram, and as a table again."),
         Binding("w,f9", "write", "file", tooltip="Write the whole answer into a file: csv, parquet, json, md ..."),
         Binding("ctrl+s", "save", "panel", tooltip="Save the query as a panel of your own."),
@@ -165,7 +171,7 @@ class QueryScreen(MainScreen):
         return asked if asked is not None and asked.is_running else None
 
     def action_run(self) -> None:
-        statement = self._editor.statement
+        statement = self._editor.selected or self._editor.statement
         if self._under_way:
             tell(self, "a query runs already: esc cancels it", "warning")
         elif statement is None:
@@ -246,6 +252,12 @@ class QueryScreen(MainScreen):
 
     def action_log_scale(self) -> None:
         self._view.toggle_log()
+
+    def action_whole(self) -> None:
+        from dflash_tui.ui.whole_screen import WholeScreen
+
+        if cell := self._view.table.cell_words():
+            self.app.push_screen(WholeScreen(cell[1], visible(cell[0]), f"the cell of {cell[0]}"))
 
     def action_copy(self) -> None:
         if self._view.drawn is not None:

@@ -37,13 +37,22 @@ class SqlEditor(TextArea):
     @property
     def place(self) -> int:
         """Where the cursor is in the text."""
-        row, column = self.cursor_location
+        return self._offset(self.cursor_location)
+
+    def _offset(self, location: tuple[int, int]) -> int:
+        row, column = location
         return sum(len(line) + 1 for line in self.document.lines[:row]) + column
 
     @property
     def statement(self) -> Statement | None:
         """The one under the cursor."""
         return sql_text.statement_at(self.text, self.place)
+
+    @property
+    def selected(self) -> Statement | None:
+        """What is selected, as if it were the whole text."""
+        text = self.selected_text
+        return Statement(self._offset(min(self.selection)), text) if text.strip() else None
 
     def write(self, text: str) -> None:
         """All of it anew, as one change that can be taken back; the cursor behind its last statement."""

@@ -55,6 +55,24 @@ async def test_the_statement_under_the_cursor_is_asked_with_its_parameters_alone
         assert seat.store.queries[1][1] == {"first": 0, "width": bucket_width(WHOLE, 2 * 85)}
 
 
+async def test_what_is_selected_is_asked_alone_and_a_cell_is_shown_in_full() -> None:
+    plan = "┌───┐\n│ a │\n└───┘ [red]\x1b[31m"
+    async with query_screen((["plan", "extra"], ["VARCHAR", "JSON"], [(plan, '{"lr": {"Muon": 1}, "note": "x"}')])) as (
+        pilot,
+        seat,
+    ):
+        await writes(pilot, "select 1, 2 from steps")
+        await pilot.press(*["left"] * 11, *["shift+left"] * 3, "ctrl+r")
+        await sees(pilot, "1-1 of 1 row")
+        assert seat.store.queries[-1][0] == ", 2"
+        await pilot.press("escape", "enter")
+        await sees(pilot, "│ a │", "[red]\\x1b[31m")
+        await pilot.press("escape", "l", "enter")
+        await sees(pilot, 'note  "x"')
+        await pilot.press("y")
+        await sees(pilot, "copied the cell of extra")
+
+
 async def test_the_answer_is_walked_copied_from_and_drawn() -> None:
     async with query_screen() as (pilot, _):
         await pilot.press("f8")
@@ -120,7 +138,7 @@ async def test_keys_answer_while_a_query_runs_and_a_second_one_does_not_queue_up
         await pilot.press("ctrl+r", "ctrl+r")
         await sees(pilot, "a query runs already: esc cancels it")
         await pilot.press("f1")
-        await sees(pilot, "Help:", "Run the statement under the cursor.", "The query that was run before.")
+        await sees(pilot, "Help:", "Run what is selected, else the statement under", "The query that was run before.")
         await pilot.press("escape", "shift+tab", "j", "enter")
         await sees(pilot, "- attempts")
         assert len(seat.store.queries) == 1

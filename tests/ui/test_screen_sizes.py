@@ -17,6 +17,7 @@ async def test_a_storm_of_resizes_ends_in_a_whole_screen() -> None:
         "question_mark": "Help",
         "X": "Stop v5-hard",
         "n": "New run",
+        "4": "$run = v5-hard",
         "3": "Hosts 2",
         "tilde": "Nothing was run",
         "6": "grad_norm median",

@@ -1,4 +1,4 @@
-"""One line of a log in full: a record with a figure a line, any other as it is."""
+"""One text in full, a line of a log or a cell of an answer: a JSON object with a key a line, any other as it is."""
 
 import json
 from typing import ClassVar
@@ -10,31 +10,32 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
-from dflash_tui.store.transcript import Line
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
 
 
-class LineScreen(ModalScreen[None]):
+class WholeScreen(ModalScreen[None]):
+    """`what` is what it is called when it is copied; `trouble` stands above it."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter", "dismiss", "back", tooltip="Back to the log."),
-        Binding("y", "copy", "copy", tooltip="Copy the line."),
+        Binding("escape,q,enter", "dismiss", "back", tooltip="Back."),
+        Binding("y", "copy", "copy", tooltip="Copy it."),
     ]
 
-    def __init__(self, line: Line, where: str) -> None:
+    def __init__(self, text: str, where: str, what: str, trouble: str = "") -> None:
         super().__init__()
-        self._line, self._where = line, where
+        self._text, self._where, self._what, self._trouble = text, where, what, trouble
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog page"):
             yield Static(Content(self._where), classes="dialog-title")
-            if self._line.reason:
-                yield Static(Content(f"no record: {self._line.reason}"), classes="error")
-            yield TextArea(laid_out(self._line.text), read_only=True, compact=True)
+            if self._trouble:
+                yield Static(Content(self._trouble), classes="error")
+            yield TextArea(laid_out(self._text), read_only=True, compact=True)
             yield Static("y copy   esc back", classes="dialog-keys")
 
     def action_copy(self) -> None:
-        copy(self, self._line.text, "the line")
+        copy(self, self._text, self._what)
 
 
 def laid_out(text: str) -> str:
@@ -42,9 +43,9 @@ def laid_out(text: str) -> str:
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
-        return text
+        tree = None
     if not isinstance(tree, dict):
-        return text
+        return visible(text, keep="\n\t")
     cells = [(visible(str(key)), visible(json.dumps(value, ensure_ascii=False))) for key, value in tree.items()]
     widest = min(30, max((len(key) for key, _ in cells), default=0))
     return "\n".join(f"{key:<{widest}}  {value}" for key, value in cells)
