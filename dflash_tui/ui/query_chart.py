@@ -59,6 +59,8 @@ def _lines(
     if len(numeric) < 2:
         return "a line needs two columns of numbers, the first of which is its x"
     x = next((index for name in _X_NAMES for index in numeric if columns[index] == name), numeric[0])
+    if x and columns[x] not in _X_NAMES:
+        return "a line needs a column of numbers first, or one called step or time, for its x"
     others = [index for index in numeric if index != x]
     band = next(((low, high) for low, high in _BANDS if {low, high} <= {columns[index] for index in others}), None)
     inner = [index for index in others if not band or columns[index] not in band] or others
@@ -162,7 +164,7 @@ def _result(
     words = headline or f"{axes['y'].replace(',', ', ')} over {axes['x']}"
     return PanelResult(
         "result",
-        "result",
+        "Query",
         kind,
         "rows",
         headline=words,

@@ -21,7 +21,7 @@ from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.query_chart import VIEWS, View, chart_of
 from dflash_tui.ui.result_table import ResultTable
 
-HINT = "ctrl+r runs the statement under the cursor. Names are completed as you type: tab takes one."
+HINT = "ctrl+r runs the statement under the cursor · tab takes a name that is offered"
 _MOST_CELL = 120
 
 

@@ -191,6 +191,9 @@ def test_axes_are_guessed_from_names_and_sizes_and_the_cursor_chooses() -> None:
     assert drawn("hist", 4, columns=["a"], types=["VARCHAR"], rows=[("x",)]) == (
         "no column of this answer is one of numbers"
     )
+    assert "first, or one called step" in drawn(
+        "line", 1, [("v5", 3, 9)], ["run", "n", "last"], ["VARCHAR", *TYPES[:2]]
+    )
     assert "two columns of numbers" in drawn("line", columns=["a"], types=["DOUBLE"], rows=[(1.0,)])
 
 
