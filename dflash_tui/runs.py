@@ -178,3 +178,15 @@ class Window:
             is_open = self.last is not None and self.last >= 2**62
             return f"steps {self.first:,} and later" if is_open else f"steps {self.first:,}..{self.last:,}"
         return "whole run"
+
+
+Stretches = tuple[Window, Window]
+"""Two ranges of steps that are held against one another."""
+
+
+def parse_range(words: str) -> Window:
+    """Steps `A..B`, as a person writes them. Raises UsageError that says how."""
+    text = words.strip().replace(",", "").replace("_", "")
+    if found := re.fullmatch(r"(\d{1,18})\s*(?:\.\.\.?|-|to)\s*(\d{1,18})", text):
+        return Window.between(int(found[1]), int(found[2]))
+    raise UsageError(f"{words!r} is no range of steps: write 3000..5000")

@@ -70,6 +70,9 @@ def report(
     last: Annotated[int | None, typer.Option(metavar="N", help="The N of statistics over the last N rows.")] = None,
     from_step: Annotated[int | None, typer.Option("--from", metavar="A", help="First step of the window.")] = None,
     to_step: Annotated[int | None, typer.Option("--to", metavar="B", help="Last step of the window.")] = None,
+    windows: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A..B C..D", help="What early against late means: two windows.")
+    ] = None,
     as_json: AsJson = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="One self-contained page: panels, charts, findings.")
@@ -77,15 +80,17 @@ def report(
 ) -> None:
     """Print every panel of a run: its figures, or why there are none."""
     from dflash_tui.output import report as output
+    from dflash_tui.runs import parse_range
     from dflash_tui.store.access import reader
 
     if as_json and html:
         raise UsageError("--json and --html exclude each other: ask for one")
     window = _window(last, from_step, to_step)
+    stretches = (parse_range(windows[0]), parse_range(windows[1])) if windows else None
     with reader(say, store_options()) as store:
         found, notice = store.find(run)
         laid = store.window(found.run_id, window)
-        panels = store.report(found.run_id, panel, window, buckets=200 if html else 120)
+        panels = store.report(found.run_id, panel, window, 200 if html else 120, stretches)
         findings = store.check(found.run_id) if html else []
     if notice:
         say(notice)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, Self
 
 import msgspec
 
-from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.runs import Run, RunEvent, RunRecord, Stretches, Window
 from dflash_tui.store.answer import Answer as Answer
 from dflash_tui.store.answer import Row as Row
 from dflash_tui.store.frames import IngestProgress as IngestProgress
@@ -146,8 +146,18 @@ class Store(Protocol):
     def running_query(self) -> Cancellable:
         """A query that can be cancelled before its answer is there."""
 
-    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
-        """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows."""
+    def report(
+        self,
+        run_id: str,
+        names: list[str] | None,
+        window: Window,
+        buckets: int,
+        stretches: Stretches | None = None,
+    ) -> list[PanelResult]:
+        """The panels called `names` (None: all) over `window`, in their order; `buckets` bounds a chart's rows.
+
+        `stretches` are what panels of two windows compare; without, each takes its own.
+        """
 
     def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
         """What the checks find of a run, the worst first; by itself, and held against `baseline`, a run as in `find`.

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from dflash_tui.runs import Run, RunEvent, RunRecord, Window
+from dflash_tui.runs import Run, RunEvent, RunRecord, Stretches, Window
 from dflash_tui.store import wire
 from dflash_tui.store.base import (
     Answer,
@@ -37,8 +37,15 @@ class StoreClient:
     def running_query(self) -> OwnerQuery:
         return OwnerQuery()
 
-    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
-        return self.ask(wire.Panels(run_id, names, window, buckets), list[PanelResult])
+    def report(
+        self,
+        run_id: str,
+        names: list[str] | None,
+        window: Window,
+        buckets: int,
+        stretches: Stretches | None = None,
+    ) -> list[PanelResult]:
+        return self.ask(wire.Panels(run_id, names, window, buckets, stretches), list[PanelResult])
 
     def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
         return self.ask(wire.Check(run_id, baseline), list[Finding])

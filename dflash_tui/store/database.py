@@ -18,7 +18,7 @@ from weakref import WeakSet
 import duckdb
 
 from dflash_tui.errors import DflashError, UsageError
-from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, Window
+from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, Stretches, Window
 from dflash_tui.store import files, ledger, schema
 from dflash_tui.store.base import (
     Answer,
@@ -146,9 +146,16 @@ class Database:
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         return self.running_query().start(sql, params, timeout_s)
 
-    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+    def report(
+        self,
+        run_id: str,
+        names: list[str] | None,
+        window: Window,
+        buckets: int,
+        stretches: Stretches | None = None,
+    ) -> list[PanelResult]:
         with self._reading() as db:
-            return run_panels(db, run_id, names, window, buckets, self._options.length_edges, answers=self._answers)
+            return run_panels(db, run_id, names, window, buckets, self._options.length_edges, stretches, self._answers)
 
     def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
         options = self._options

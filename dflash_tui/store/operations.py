@@ -30,7 +30,9 @@ def operation(database: Database, request: Request, progress: Progress) -> Calla
     """The operation that is asked for, ready to be done in a thread."""
     match request:
         case Panels():
-            return partial(database.report, request.run_id, request.names, request.window, request.buckets)
+            return partial(
+                database.report, request.run_id, request.names, request.window, request.buckets, request.stretches
+            )
         case Check():
             return partial(database.check, request.run_id, request.baseline)
         case Resolve():

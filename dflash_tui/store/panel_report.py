@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 
-from dflash_tui.runs import Window
+from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import PanelResult, ResolvedWindow, Row
 from dflash_tui.store.missing import Scope, never_logged, no_rows, nothing_matched
 from dflash_tui.store.panel_cache import Answers, Buckets, Kept, RunState, Whole, read_state
@@ -33,7 +33,7 @@ class Question(NamedTuple):
     window: Window
     buckets: int
     length_edges: tuple[float, float]
-    stretches: tuple[Window, Window] | None
+    stretches: Stretches | None
 
 
 class View:

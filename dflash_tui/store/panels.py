@@ -27,7 +27,7 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 import duckdb
 
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import Window
+from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import PanelResult
 from dflash_tui.store.panel_cache import Answers
 from dflash_tui.store.panel_files import Panel, load_panels
@@ -46,7 +46,7 @@ def run_panels(
     window: Window,
     buckets: int,
     length_edges: tuple[float, float],
-    stretches: tuple[Window, Window] | None = None,
+    stretches: Stretches | None = None,
     answers: Answers | None = None,
 ) -> list[PanelResult]:
     """The panels called `names` (None: all of them, in their order) over a run; `buckets` bounds a chart's rows.

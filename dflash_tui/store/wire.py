@@ -3,7 +3,7 @@
 import msgspec
 
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import RunEvent, RunRecord, Window
+from dflash_tui.runs import RunEvent, RunRecord, Stretches, Window
 from dflash_tui.store.frames import Query, Request
 
 
@@ -12,6 +12,7 @@ class Panels(Request, tag="panel"):
     names: list[str] | None
     window: Window
     buckets: int
+    stretches: Stretches | None = None
 
 
 class Check(Request, tag="check"):

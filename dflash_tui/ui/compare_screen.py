@@ -19,7 +19,7 @@ from dflash_tui.charts import MAX_TRACES
 from dflash_tui.comparison import Held
 from dflash_tui.errors import DflashError
 from dflash_tui.references import Reference
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.compare_chart import CompareChart
@@ -210,8 +210,8 @@ class CompareScreen(MainScreen):
 
         self.app.push_screen(WindowScreen(self._window), self._window_chosen)
 
-    def _window_chosen(self, window: Window | None) -> None:
-        if window is not None and window != self._window:
+    def _window_chosen(self, window: Window | Stretches | None) -> None:
+        if isinstance(window, Window) and window != self._window:
             self._window = window
             self._ask_now()
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dflash_tui.charts import Mark
 from dflash_tui.charts.course import Course
-from dflash_tui.runs import Run, RunState, Window
+from dflash_tui.runs import Run, RunState, Stretches, Window
 from dflash_tui.store.base import AttemptRow, PanelResult, RunDetail, Store
 from dflash_tui.store.tail import last_words
 from dflash_tui.ui.course import ask_course
@@ -19,6 +19,7 @@ class Question(NamedTuple):
     run_id: str
     names: list[str] | None
     window: Window
+    stretches: Stretches | None
     axis: str
     buckets: int
     wants_eta: bool
@@ -37,7 +38,7 @@ class Dashboard(NamedTuple):
 def ask_dashboard(ask: Question, store: Store) -> Dashboard:
     """All that the screen shows. Raises DflashError."""
     detail = store.detail(ask.run_id)
-    panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets)
+    panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets, ask.stretches)
     course = None if ask.axis == "step" else ask_course(store, ask.run_id, ask.window, ask.axis, ask.buckets)
     # Over the whole run: in a window of old steps the time left means nothing.
     budget = store.report(ask.run_id, ["budget"], Window(), 1) if ask.wants_eta else []

@@ -98,6 +98,11 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         else:
             self.focus_on(there)
 
+    def focus_named(self, name: str) -> None:
+        """Focus the panel of this name, if there is one; zoom it if another one is."""
+        if (panel := next((panel for panel in self.panels if panel.name == name), None)) is not None:
+            (self.zoom if self.zoomed else self.focus_on)(panel)
+
     def focus_on(self, panel: Panel) -> None:
         """Focus a panel, and bring its whole row into sight with as little scrolling as that takes."""
         panel.focus(scroll_visible=False)

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dflash_tui.errors import DflashError
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.sql_header import changed_at
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
@@ -50,7 +50,7 @@ class RunScreen(MainScreen):
         Binding("tab", "next_panel(1)", "panel", tooltip="The next panel; zoomed, it is zoomed instead."),
         Binding("shift+tab", "next_panel(-1)", "panel before", show=False, tooltip="The panel before."),
         Binding("z,enter", "zoom", "zoom", key_display="z", tooltip="Give the screen to this panel, or back to all."),
-        Binding("w", "window", "window", tooltip="The steps to look at: the run, its last rows, or A..B."),
+        Binding("w", "window", "window", tooltip="What to look at: the run, its last rows, A..B; or A..B vs C..D."),
         Binding("plus,equals_sign", "zoom_x(0.5)", "zoom x", key_display="+", tooltip=ZOOM_X),
         Binding("x", "axis", "axis", tooltip="What the charts are over: steps, time since the start, tokens."),
         Binding("o", "log_scale", "log", tooltip="Logarithmic y axis on this panel, or its own scale again."),
@@ -145,7 +145,7 @@ class RunScreen(MainScreen):
         is_other = is_new or panels_at != self._panels_at
         names = None if is_other else grid.names_in_sight()
         wants_eta = self._clock() - self._eta_at >= ETA_S
-        ask = Question(run_id, names, view.asked, view.axis, grid.buckets, wants_eta)
+        ask = Question(run_id, names, view.asked, view.stretches, view.axis, grid.buckets, wants_eta)
         try:
             answer = await self.seat.ask(partial(ask_dashboard, ask))
         except DflashError as e:
@@ -278,11 +278,15 @@ class RunScreen(MainScreen):
     def action_window(self) -> None:
         from dflash_tui.ui.window_screen import WindowScreen
 
-        self.app.push_screen(WindowScreen(self._view.window), self._window_chosen)
+        self.app.push_screen(WindowScreen(self._view.window, has_two=True), self._window_chosen)
 
-    def _window_chosen(self, window: Window | None) -> None:
-        if window is not None and window != self._view.asked:
-            self._view = View(window, axis=self._view.axis)
+    def _window_chosen(self, choice: Window | Stretches | None) -> None:
+        if isinstance(choice, tuple):
+            self._view = replace(self._view, stretches=choice)
+            self._grid.focus_named("windows")
+            self._ask_now()
+        elif choice is not None and choice != self._view.asked:
+            self._view = View(choice, axis=self._view.axis, stretches=self._view.stretches)
             self._ask_now()
 
     def action_sql(self) -> None:

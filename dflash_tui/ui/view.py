@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dflash_tui.charts.course import Course
 from dflash_tui.charts.format import brief
-from dflash_tui.runs import Window
+from dflash_tui.runs import Stretches, Window
 from dflash_tui.text import duration
 
 AXES = ("step", "time", "tokens")
@@ -43,6 +43,8 @@ class View:
     axis: str = "step"
     cursor: float | None = None
     whole: Extent | None = None
+    stretches: Stretches | None = None
+    """Two windows to hold against one another, if a person chose any."""
 
     @property
     def asked(self) -> Window:

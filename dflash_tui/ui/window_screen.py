@@ -1,6 +1,7 @@
 """The prompt for a window: the run, its newest rows, or steps A..B. Owns how a window is written by a person."""
 
 import re
+from contextlib import suppress
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +14,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dflash_tui.errors import UsageError
-from dflash_tui.runs import Window
+from dflash_tui.runs import Stretches, Window, parse_range
 
 CHOICES = (Window(), Window.last_rows(2000), Window.last_rows(500))
 
@@ -25,25 +26,38 @@ def parse_window(words: str) -> Window:
         return Window()
     if found := re.fullmatch(r"(?:last\s*)?(\d{1,18})", text):
         return Window.last_rows(int(found[1]))
-    if found := re.fullmatch(r"(\d{1,18})\s*(?:\.\.\.?|-|to)\s*(\d{1,18})", text):
-        return Window.between(int(found[1]), int(found[2]))
+    with suppress(UsageError):
+        return parse_range(text)
     raise UsageError(f"{words!r} is no window: write run, last 2000, or 3000..5000")
 
 
-class WindowScreen(ModalScreen[Window | None]):
+def parse_stretches(words: str) -> Stretches | None:
+    """`3000..5000 vs 20000..23000`; None for what has no `vs`. Raises UsageError."""
+    sides = re.split(r"\s+(?:vs|against)\.?\s+", words.strip().lower())
+    if len(sides) == 1:
+        return None
+    if len(sides) > 2:
+        raise UsageError(f"{words!r} names {len(sides)} windows: write 3000..5000 vs 20000..23000")
+    return parse_range(sides[0]), parse_range(sides[1])
+
+
+class WindowScreen(ModalScreen[Window | Stretches | None]):
+    """Dismissed with a window; with `has_two` also with two that are held against one another."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "keep", tooltip="Keep the window as it is."),
         Binding("down", "list", "list", show=False, tooltip="To the list."),
     ]
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, *, has_two: bool = False) -> None:
         super().__init__()
-        self._now = window
+        self._now, self._has_two = window, has_two
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
             yield Static(Content(f"Window: now {self._now}"), classes="dialog-title")
-            yield Input(placeholder="last 2000, or 3000..5000", compact=True)
+            two = ", or two: 3000..5000 vs 20000..23000" if self._has_two else ", or 3000..5000"
+            yield Input(placeholder=f"last 2000{two}", compact=True)
             yield Static(classes="error")
             yield OptionList(*(Option(Content(str(choice))) for choice in CHOICES), compact=True)
             yield Static("enter choose   down list   esc keep", classes="dialog-keys")
@@ -54,7 +68,8 @@ class WindowScreen(ModalScreen[Window | None]):
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
         try:
-            self.dismiss(parse_window(event.value))
+            two = parse_stretches(event.value) if self._has_two else None
+            self.dismiss(two or parse_window(event.value))
         except UsageError as e:
             self.query_one(".error", Static).update(Content(str(e)))
 

@@ -109,3 +109,20 @@ def test_gpus_are_drawn_over_time_with_a_gap_where_nobody_looked(store: Database
     assert min(column(late, "time")) >= 1498 and None not in column(late, "busy")
     [none] = store.report("run", ["gpu"], Window.between(300, 400), 50)
     assert none.why == "none of the 40 samples of its GPUs was taken there (steps 300..400)"
+
+
+def test_two_windows_are_held_against_one_another(store: Database, tmp_path: Path) -> None:
+    rows = [{"step": s, "loss": 100.0 - s if s != 7 else "NaN", "grad_norm": 0.0} for s in range(1, 51)]
+    store.ingest("run", write(tmp_path / "log.jsonl", rows))
+    asked = (Window.between(1, 9), Window.between(41, 50))
+    [found] = store.report("run", ["windows"], Window(), 10, asked)
+    assert found.headline == "a 1..9 · b 41..50"
+    assert found.columns == ["metric", "a", "b", "delta", "pct", "n_a", "n_b"]
+    assert found.rows == [
+        ["loss", 95.5, 54.5, -41.0, pytest.approx(-100 * 41 / 95.5), 8, 10],
+        ["grad_norm", 0.0, 0.0, 0.0, None, 9, 10],
+    ]
+    [halves] = store.report("run", ["windows"], Window(), 10)
+    assert halves.headline == "a 1..25 · b 26..50" and halves.rows[0][-2:] == [24, 25]
+    [nowhere] = store.report("run", ["windows"], Window(), 10, (asked[0], Window.between(900, 990)))
+    assert nowhere.rows[0][2:] == [None, None, None, 8, 0]

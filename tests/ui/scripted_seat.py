@@ -18,7 +18,7 @@ from dflash_tui.hosts.person import Person, introduce
 from dflash_tui.machines import Look
 from dflash_tui.remote.check import Finding
 from dflash_tui.remote.machine import Overview
-from dflash_tui.runs import Run, RunRecord, Window
+from dflash_tui.runs import Run, RunRecord, Stretches, Window
 from dflash_tui.store.base import Answer, AttemptRow, PanelResult, ResolvedWindow, Row, RunDetail
 
 TITLES = {
@@ -119,6 +119,7 @@ class ScriptedStore:
     panels: Callable[[Window, int], list[PanelResult]] = make_panels
     attempts: list[AttemptRow] = field(default_factory=list)
     configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stretches: Stretches | None = None
     course: list[Row] = field(default_factory=lambda: [(1, 0, 0, 22_698, 5000.0, 53_120.0, None, 1.2e9)])
     checkpoints: list[Row] = field(default_factory=list)
     trouble: DflashError | None = None
@@ -140,9 +141,12 @@ class ScriptedStore:
                 return RunDetail(run, record, 4121, 0.0, self.attempts)
         raise UsageError(f"no run {run_id}")
 
-    def report(self, run_id: str, names: list[str] | None, window: Window, buckets: int) -> list[PanelResult]:
+    def report(
+        self, run_id: str, names: list[str] | None, window: Window, buckets: int, stretches: Stretches | None = None
+    ) -> list[PanelResult]:
         self._fail()
         self.asked.append((run_id, names, window, buckets))
+        self.stretches = stretches
         self.gate.wait(timeout=10)
         return [panel for panel in self.panels(window, buckets) if names is None or panel.name in names]
 

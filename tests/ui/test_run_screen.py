@@ -98,6 +98,12 @@ async def test_a_window_is_typed_or_chosen_and_a_wrong_one_is_explained() -> Non
         await sees(pilot, "p50 0.913 · steps 3,000..5,000")
         assert seat.store.asked[-1][2] == Window.between(3000, 5000)
         await pilot.press("w")
+        await types(pilot, "3000..5000 vs 20000..21000")
+        await pilot.press("enter")
+        two = (Window.between(3000, 5000), Window.between(20_000, 21_000))
+        await until(pilot, lambda: seat.store.stretches == two, "two windows asked for")
+        assert seat.store.asked[-1][2] == Window.between(3000, 5000), "the window stays"
+        await pilot.press("w")
         await types(pilot, "yesterday")
         await pilot.press("enter")
         await sees(pilot, "'yesterday' is no window: write run, last 2000, or 3000..5000")
