@@ -75,6 +75,8 @@ def test_ingest_then_ask_in_every_format(log: Path) -> None:
     [step] = [row for row in vitals["rows"] if row[0] == "step"]
     assert step[2] == 50
     assert report["panels"]["lr"]["state"] == "empty" and "lr" in report["panels"]["lr"]["why"]
+    two = dflash("report", "golden", "--panel", "windows", "--windows", "1..10", "41..50", "--json").json()
+    assert two["panels"]["windows"]["headline"] == "a 1..10 · b 41..50"
     words = dflash("report", "golden", "--panel", "loss").out
     assert "loss" in words and "50 rows, steps 1..50" in words
 
@@ -145,6 +147,7 @@ def test_a_query_that_is_not_allowed_is_one_line(golden: None, sql: str, words: 
         (["report", "golden", "--last", "0"], "at least 1 row"),
         (["report", "golden", "--last", "5", "--from", "3"], "one window"),
         (["report", "golden", "--from", "5", "--to", "3"], "ends before"),
+        (["report", "golden", "--windows", "1..5", "late"], "'late' is no range of steps: write 3000..5000"),
         (["query", "select 1", "--format", "xml"], "csv"),
         (["stop", "golden", "--yes"], "no host runs it"),
         (["resume", "golden"], "no host runs it"),
