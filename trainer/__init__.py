@@ -1,4 +1,6 @@
-"""Trains DFlash drafters. Needs torch, transformers and safetensors, and nothing else of this project.
+"""Trains drafters as DFlash does (arXiv:2602.06036, "the paper" wherever modules name it).
+
+Needs torch, transformers and safetensors, and nothing else of this project.
 
     python -m trainer config.json
 

@@ -1,4 +1,4 @@
-"""Blocks of a batch: where they begin, what they hold, what is asked of them, and what they may see.
+"""Blocks of a batch (the paper's 4.2): where they begin, what they hold, what is asked of them, and what they may see.
 
 A block is an anchor, which is known, and block_size - 1 slots behind it, which are drafted in one pass. Slot k stands
 at position anchor + k and predicts the token there.
@@ -103,7 +103,7 @@ def cut(batch: Batch, anchors: Anchors, block_size: int, mask_token_id: int) -> 
 def visible(anchors: Anchors, num_context: int, block_size: int, window: int | None = None) -> Tensor:
     """Dense attention mask [sequences, 1, blocks * block_size, num_context + blocks * block_size].
 
-    A slot sees the features of its sequence strictly before its anchor, and the slots of its own block. The feature at
+    The paper's figure 4: a slot sees the features of its sequence strictly before its anchor, and the slots of its own block. The feature at
     the anchor was made from the token that slot 1... would be asked to guess from: seeing it looks like success and
     dies at inference.
     With a `window`, a slot sees the last `window` positions up to its own, and none behind it.

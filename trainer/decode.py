@@ -60,6 +60,14 @@ def begin(
     return rows, drafts, target.head(last_states(hidden, rows.lengths - 1)).argmax(-1), rows.lengths
 
 
+def left(rows: "Rows", drafts: "DraftCache", token: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """`token` and `starts` of the rows that go on; now and then those that are done are dropped, by the caches too."""
+    if kept := rows.shrink():
+        drafts.cache.keep_rows(torch.tensor(kept, device=token.device))
+        return token[kept], starts[kept]
+    return token, starts
+
+
 @torch.no_grad()
 def speculative(
     target: Target, drafter: Drafter, prompts: Sequence[list[int]], budgets: Sequence[int], block_size: int
@@ -68,9 +76,7 @@ def speculative(
     rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
-        if kept := rows.shrink():
-            token, starts = token[kept], starts[kept]
-            drafts.cache.keep_rows(torch.tensor(kept, device=token.device))
+        token, starts = left(rows, drafts, token, starts)
         block = torch.cat((token[:, None], drafts.propose(token, starts)), dim=1)
         hidden, taps = target.run(block, starts, rows.cache, tap=True)
         drafts.take(taps, starts)

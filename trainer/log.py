@@ -8,7 +8,6 @@ import json
 import math
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 # Enough to tell any two float32 apart: losses are compared bit by bit between a run and its resumed twin.
@@ -42,9 +41,7 @@ class Log:
     def __enter__(self) -> "Log":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 

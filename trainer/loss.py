@@ -49,7 +49,7 @@ def make_scoring(config: Config) -> Scoring:
 def slot_weights(scoring: Scoring, supervised: Tensor, ce: Tensor, right: Tensor) -> Tensor:
     """Weights [blocks, slots], the anchor's slot left out; they pass no gradient on.
 
-    decay    exp(-(k-1)/gamma) for slot k
+    decay    exp(-(k-1)/gamma) for slot k (the paper's equation 4)
     uniform  1
     streak   decay * (1 + how many earlier slots of the block are right)
     dpace    the sum over m >= k of the product over i <= m of (q_i + 1) / 2, q = exp(-ce) (arXiv:2605.18810)

@@ -1,4 +1,4 @@
-"""The drafter: a few Qwen3-style decoder layers whose attention also reads the target's features.
+"""The drafter (the paper's 4.1 and A.3): Qwen3-style decoder layers whose attention also reads the target's features.
 
 Parameter names are those of z-lab's checkpoints. The embedding and the head are the target's and are not here; neither
 is what a block may see: `attend` is passed in, so that training, decoding and tests share these layers.
@@ -64,6 +64,8 @@ class RMSNorm(nn.RMSNorm):
 
 
 class Attention(nn.Module):
+    """Queries come from block tokens alone, keys and values from the features H too: K = [W_k H; W_k x], V likewise."""
+
     def __init__(self, shape: DraftShape) -> None:
         super().__init__()
         self.head_dim = shape.head_dim
@@ -76,21 +78,25 @@ class Attention(nn.Module):
         self.k_norm = RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
 
     def keys_values(self, x: Tensor, rotary: Rotary) -> KeysValues:
-        """The same projections serve features and block tokens."""
+        """Of features or of block tokens x [sequences, tokens, hidden]: the same projections serve both."""
         keys = self.k_norm(self._heads(self.k_proj(x))).transpose(1, 2)
         return rotate(keys, rotary), self._heads(self.v_proj(x)).transpose(1, 2)
 
     def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
+        """Of block tokens x [sequences, tokens, hidden], shaped like them."""
         queries = rotate(self.q_norm(self._heads(self.q_proj(x))).transpose(1, 2), rotary)
         read = attend(queries, context, self.keys_values(x, rotary))
         out: Tensor = self.o_proj(read.transpose(1, 2).flatten(2))
         return out
 
     def _heads(self, x: Tensor) -> Tensor:
+        """[sequences, tokens, heads * head_dim] -> [sequences, tokens, heads, head_dim]."""
         return x.view(*x.shape[:-1], -1, self.head_dim)
 
 
 class MLP(nn.Module):
+    """down(silu(gate(x)) * up(x)), token by token."""
+
     def __init__(self, shape: DraftShape) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(shape.hidden_size, shape.intermediate_size, bias=False)
@@ -103,6 +109,8 @@ class MLP(nn.Module):
 
 
 class DecoderLayer(nn.Module):
+    """Attention and MLP, a norm before each; only block tokens pass it, of features it makes keys and values."""
+
     def __init__(self, shape: DraftShape) -> None:
         super().__init__()
         self.input_layernorm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
@@ -117,6 +125,11 @@ class DecoderLayer(nn.Module):
 
 
 class Drafter(nn.Module):
+    """All that is trained: `context` of the target's features, then `forward` over the blocks.
+
+    Fresh weights are drawn by `generator`.
+    """
+
     def __init__(self, shape: DraftShape, generator: torch.Generator | None = None) -> None:
         super().__init__()
         self.shape = shape
@@ -135,7 +148,7 @@ class Drafter(nn.Module):
     def context(self, taps: Tensor, rotary: Rotary) -> list[KeysValues]:
         """What each layer reads of the target's features [sequences, tokens, taps * hidden].
 
-        Features pass fc and hidden_norm once and no layer's input_layernorm.
+        H = RMSNorm(W_c [taps]) is fused once; it passes no layer's input_layernorm.
         """
         features = self.hidden_norm(self.fc(taps.to(self.fc.weight.dtype)))
         return [layer.self_attn.keys_values(features, rotary) for layer in self._decoder_layers()]

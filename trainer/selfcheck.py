@@ -70,7 +70,7 @@ class SelfCheck:
     def taps(self) -> Verdict:
         heard = self.objective.features(self.batch)[0].taps
         out = self.target.model(input_ids=self.batch.tokens, output_hidden_states=True)
-        named = torch.cat([out.hidden_states[i + 1] for i in self.target.layer_ids], dim=-1)
+        named = torch.cat([out.hidden_states[i + 1].to(heard.device) for i in self.target.layer_ids], dim=-1)
         real = _real(self.batch)
         off = float((heard - named)[real].abs().max())
         scale = float(named[real].abs().max())

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trainer.ddtree import Tree, build
-from trainer.decode import Decoded, Rows, begin
+from trainer.decode import Decoded, Rows, begin, left
 from trainer.model import Drafter
 from trainer.target import Target
 
@@ -31,9 +31,7 @@ def tree_speculative(
     rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
-        if kept := rows.shrink():
-            token, starts = token[kept], starts[kept]
-            drafts.cache.keep_rows(torch.tensor(kept, device=token.device))
+        token, starts = left(rows, drafts, token, starts)
         scores = drafts.scores(token, starts).float().log_softmax(-1).cpu()
         trees = [build(row, num_nodes) for row in scores]
         choices, taps = _check(target, rows, trees, token, starts)
