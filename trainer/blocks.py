@@ -103,9 +103,9 @@ def cut(batch: Batch, anchors: Anchors, block_size: int, mask_token_id: int) -> 
 def visible(anchors: Anchors, num_context: int, block_size: int, window: int | None = None) -> Tensor:
     """Dense attention mask [sequences, 1, blocks * block_size, num_context + blocks * block_size].
 
-    The paper's figure 4: a slot sees the features of its sequence strictly before its anchor, and the slots of its own block. The feature at
-    the anchor was made from the token that slot 1... would be asked to guess from: seeing it looks like success and
-    dies at inference.
+    The paper's figure 4: a slot sees the features of its sequence strictly before its anchor, and the slots of its own
+    block. The feature at the anchor was made from the token that slot 1... would be asked to guess from: seeing it
+    looks like success and dies at inference.
     With a `window`, a slot sees the last `window` positions up to its own, and none behind it.
     Padding blocks see themselves only, which keeps their softmax finite.
     """
