@@ -18,12 +18,14 @@ from dflash_tui import paths, recipes, script_log
 from dflash_tui.collect import note_run, state_event
 from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
+from dflash_tui.hosts.person import leaving_alone
 from dflash_tui.masking import masked
 from dflash_tui.remote import launch as remote
-from dflash_tui.remote import script_run
+from dflash_tui.remote import plan, script_run
 from dflash_tui.remote.client import AgentClient, agent_on
 from dflash_tui.remote.launch import LaunchedRun
 from dflash_tui.remote.machine import begin_look, taken_gpus
+from dflash_tui.remote.plan import LaunchPlan
 from dflash_tui.remote.scripts import read_script
 from dflash_tui.remote.status import RunStatus
 from dflash_tui.run_env import run_env
@@ -217,6 +219,13 @@ def forget_question(run: Run, num_rows: int) -> str:
 async def forget(session: Session, run_id: str) -> None:
     """Take a run out of the store, with its mirror. Its host is not touched: what runs there goes on."""
     await session.ask(lambda store: store.forget(run_id))
+
+
+async def plan_training(config: Config, host: str) -> LaunchPlan:
+    """What `launch` would do on a host, and nothing of it; nobody is asked anything. Errors as in `launch`."""
+    with leaving_alone():
+        async with agent_on(config.host(host)) as agent:
+            return await plan.plan_training(agent)
 
 
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The form of a new run: recipe, host, name, settings; beside them the config that will run. ctrl+s launches.
+"""The form of a new run, or of one like another: recipe, host, name, settings; beside them the config that will run,
+below what the host says to it. ctrl+s launches.
 
 Owns the fields. What they make together stands in `recipe_draft`, how a run is started in `control`.
 """
@@ -19,9 +20,10 @@ from textual.worker import Worker
 from dflash_tui import recipes
 from dflash_tui.config import LOCAL
 from dflash_tui.errors import DflashError
+from dflash_tui.runs import RunRecord
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.messages import RunOpened
-from dflash_tui.ui.recipe_draft import Draft, config_lines, draft, hint, settings_of
+from dflash_tui.ui.recipe_draft import Draft, config_lines, draft, draft_clone, hint, plan_lines, settings_of
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
 
@@ -37,29 +39,26 @@ class LaunchScreen(ModalScreen[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
-    def __init__(self, seat: Seat, host: str | None = None) -> None:
-        """`host` is chosen at first; without it, the last one that was launched on."""
+    def __init__(self, seat: Seat, host: str | None = None, origin: RunRecord | None = None) -> None:
+        """`host` is chosen at first; without it, the last one that was launched on. `origin` is what is cloned."""
         super().__init__()
         self._seat = seat
-        self._first_host = host
+        self._origin = origin
+        self._first_host = host or (origin.host if origin else None)
         self._draft = Draft({})
         self._began_at: float | None = None
 
     def compose(self) -> ComposeResult:
-        names = recipes.bundled_names()
-        last = self._seat.last_launch()
         hosts = sorted(self._seat.config.hosts, key=lambda name: name != LOCAL)
-        recipe = last.recipe if last and last.recipe in names else (names or [A_FILE])[0]
+        last = self._seat.last_launch()
         wanted = self._first_host or (last.host if last else None)
         host = wanted if wanted in hosts else LOCAL
+        title = f"A run like {visible(self._origin.name)}" if self._origin else "New run"
         with Vertical(classes="dialog page launch"):
-            yield Static("New run", classes="dialog-title")
+            yield Static(Content(title), classes="dialog-title")
             with Horizontal(id="launch-body"):
                 with VerticalScroll(id="launch-fields", can_focus=False):
-                    yield Label("recipe")
-                    options = [*((visible(name), name) for name in names), ("a file ...", A_FILE)]
-                    yield Select(options, value=recipe, allow_blank=False, compact=True, id="recipe")
-                    yield Input(placeholder="path of a .toml file", compact=True, id="path")
+                    yield from self._compose_origin(last.recipe if last else None)
                     yield Static(id="recipe-error", classes="error")
                     yield Label("host")
                     yield Select(
@@ -67,26 +66,40 @@ class LaunchScreen(ModalScreen[None]):
                     )
                     yield Static(id="host-note", classes="error")
                     yield Label("name")
-                    yield Input(placeholder="as the recipe", compact=True, id="name")
+                    yield Input(placeholder="as that run" if self._origin else "as the recipe", compact=True, id="name")
                     yield Label("settings (key=value)")
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")
                     yield Static(id="settings-hint", classes="hint")
                 with VerticalScroll(id="launch-config", can_focus=True):
                     yield Static(id="config-lines")
+            yield Static(id="launch-plan")
             yield Static(id="launch-progress")
             yield Static(KEYS, classes="dialog-keys")
+
+    def _compose_origin(self, last: str | None) -> ComposeResult:
+        """What the config begins with: a recipe, or a run's config."""
+        if self._origin:
+            yield Label("config of")
+            yield Static(Content(visible(self._origin.run_id)), id="origin")
+            return
+        names = recipes.bundled_names()
+        options = [*((visible(name), name) for name in names), ("a file ...", A_FILE)]
+        recipe = last if last in names else (names or [A_FILE])[0]
+        yield Label("recipe")
+        yield Select(options, value=recipe, allow_blank=False, compact=True, id="recipe")
+        yield Input(placeholder="path of a .toml file", compact=True, id="path")
 
     def on_mount(self) -> None:
         self.set_interval(1, self._show_progress)
         self.set_interval(1, self._show_silence)
         self._check()
         self._show_silence()
-        self.query_one("#recipe").focus()
+        self.query_one("#settings" if self._origin else "#recipe").focus()
 
     @property
     def _is_file(self) -> bool:
-        return self.query_one("#recipe", Select).value == A_FILE
+        return self._origin is None and self.query_one("#recipe", Select).value == A_FILE
 
     @property
     def _recipe(self) -> str:
@@ -104,10 +117,30 @@ class LaunchScreen(ModalScreen[None]):
         if event.value == A_FILE:
             self.query_one("#path").focus()
 
+    @property
+    def _host(self) -> str:
+        return str(self.query_one("#host", Select).value)
+
     @on(Select.Changed, "#host")
+    def _host_chosen(self) -> None:
+        self._show_silence()
+        self.run_worker(self._look_at(self._host), group="plan", exclusive=True, exit_on_error=False)
+
+    async def _look_at(self, host: str) -> None:
+        """What a launch would meet there, and what it would run."""
+        told = self.query_one("#launch-plan", Static)
+        told.remove_class("error")
+        told.update(Content(visible(f"looking at {host} ...")))
+        try:
+            lines = plan_lines(await self._seat.plan(host))
+        except DflashError as e:
+            lines = [f"✗ {visible(str(e))}"]
+            told.add_class("error")
+        told.update(Content("\n".join(lines)))
+
     def _show_silence(self) -> None:
         """What is known to be wrong with the host that is chosen."""
-        silence = self._seat.contact(str(self.query_one("#host", Select).value))
+        silence = self._seat.contact(self._host)
         note = self.query_one("#host-note", Static)
         note.display = silence is not None
         note.update(Content(visible(silence or "")))
@@ -116,10 +149,13 @@ class LaunchScreen(ModalScreen[None]):
     @on(TextArea.Changed)
     def _check(self) -> None:
         """Check the fields as they are, at every keystroke."""
-        self.query_one("#path").display = self._is_file
-        self._draft = draft(self._recipe, self._settings)
+        if self._origin:
+            self._draft = draft_clone(self._origin.config or {}, self._origin.name, self._settings)
+        else:
+            self.query_one("#path").display = self._is_file
+            self._draft = draft(self._recipe, self._settings)
         for field in ("recipe", "settings"):
-            trouble = self._draft.trouble if self._draft.field == field else ""
+            trouble = self._draft.trouble if self._draft.where == field else ""
             error = self.query_one(f"#{field}-error", Static)
             error.display = bool(trouble)
             error.update(Content(visible(trouble)))
@@ -137,8 +173,8 @@ class LaunchScreen(ModalScreen[None]):
     def action_launch(self) -> None:
         self._check()
         if self._draft.trouble:
-            is_path = self._draft.field == "recipe" and self.query_one("#path").display
-            self.query_one("#path" if is_path else f"#{self._draft.field}").focus()
+            at_recipe = self._draft.where == "recipe" and not self._origin
+            self.query_one("#settings" if not at_recipe else "#path" if self._is_file else "#recipe").focus()
             self.app.bell()
         elif self._began_at is None:
             self._began_at = time.monotonic()
@@ -147,15 +183,20 @@ class LaunchScreen(ModalScreen[None]):
             self.app.run_worker(self._launch(), group="control", exit_on_error=False)
 
     async def _launch(self) -> None:
-        from dflash_tui.control import LaunchRequest
+        from dflash_tui.control import CloneRequest, LaunchRequest
+
+        def warn(words: str) -> None:
+            tell(self, words, "warning")
 
         name = self.query_one("#name", Input).value.strip() or None
-        host = str(self.query_one("#host", Select).value)
-        # `L` may be pressed from another folder.
-        recipe = str(Path(self._recipe).expanduser().absolute()) if self._is_file else self._recipe
         try:
-            request = LaunchRequest(recipe, host, name, self._settings)
-            record = await self._seat.launch(request, lambda words: tell(self, words, "warning"))
+            if self._origin:
+                request = CloneRequest(self._origin.run_id, self._settings, None, self._host, name)
+                record = await self._seat.clone(request, warn)
+            else:
+                # `L` may be pressed from another folder.
+                recipe = str(Path(self._recipe).expanduser().absolute()) if self._is_file else self._recipe
+                record = await self._seat.launch(LaunchRequest(recipe, self._host, name, self._settings), warn)
         except DflashError as e:
             if not self.is_running:
                 raise
@@ -169,9 +210,8 @@ class LaunchScreen(ModalScreen[None]):
 
     def _show_progress(self) -> None:
         if self._began_at is not None:
-            host = self.query_one("#host", Select).value
             since_s = time.monotonic() - self._began_at
-            self._tell_progress(f"launching on {host}: checking, pushing, starting ... {duration(since_s)}")
+            self._tell_progress(f"launching on {self._host}: checking, pushing, starting ... {duration(since_s)}")
 
     def _tell_progress(self, words: str, *, is_error: bool = False) -> None:
         progress = self.query_one("#launch-progress", Static)

@@ -1,25 +1,30 @@
-"""What the launch form makes of its fields: a checked config to look at, or the sentence that says what is wrong.
-
-Pure but for reading recipe files. Draws nothing, launches nothing.
+"""What the launch form makes of its fields: a checked config to look at, or the sentence that says what is wrong; and
+what it says of a host that it asked. Pure but for reading recipe files. Draws nothing, launches nothing.
 """
 
 import json
-from dataclasses import dataclass
-from typing import Any, Literal
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from dflash_tui import recipes
 from dflash_tui.errors import UsageError
 from dflash_tui.text import visible
 
+if TYPE_CHECKING:
+    from dflash_tui.remote.plan import LaunchPlan
+
 
 @dataclass(frozen=True)
 class Draft:
-    """`config` is flat; `changed` names the keys that the settings changed; `trouble` belongs to `field`."""
+    """`config` is flat; `changed` holds what the settings changed, as it was; `trouble` is `where`."""
 
     config: dict[str, Any]
-    changed: frozenset[str] = frozenset()
+    changed: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
-    field: Literal["recipe", "settings", ""] = ""
+    where: Literal["recipe", "settings", ""] = ""
 
 
 def settings_of(text: str) -> tuple[str, ...]:
@@ -31,22 +36,35 @@ def settings_of(text: str) -> tuple[str, ...]:
 def draft(recipe: str, settings: tuple[str, ...]) -> Draft:
     """The config that `recipe` with `settings` makes; never raises."""
     if not recipe:
-        return Draft({}, trouble="choose a recipe, or give the path of a .toml file", field="recipe")
+        return Draft({}, trouble="choose a recipe, or give the path of a .toml file", where="recipe")
+    return _drafted(partial(recipes.load, recipe), settings)
+
+
+def draft_clone(config: dict[str, Any], name: str, settings: tuple[str, ...]) -> Draft:
+    """The same of the config of a run that is called `name`."""
+    return _drafted(partial(recipes.change, config, name), settings)
+
+
+def _drafted(make: Callable[[tuple[str, ...]], recipes.Recipe], settings: tuple[str, ...]) -> Draft:
     try:
-        plain = recipes.flatten(recipes.load(recipe).config)
+        plain = recipes.flatten(make(()).config)
     except UsageError as e:
-        return Draft({}, trouble=str(e), field="recipe")
+        return Draft({}, trouble=str(e), where="recipe")
     try:
-        config = recipes.flatten(recipes.load(recipe, settings).config)
+        config = recipes.flatten(make(settings).config)
     except UsageError as e:
-        return Draft(plain, trouble=str(e).removeprefix("--set: ").removeprefix("--set "), field="settings")
-    return Draft(config, frozenset(key for key in config if config[key] != plain.get(key)))
+        return Draft(plain, trouble=str(e).removeprefix("--set: ").removeprefix("--set "), where="settings")
+    return Draft(config, {key: plain.get(key) for key in config if config[key] != plain.get(key)})
 
 
 def config_lines(made: Draft) -> list[tuple[str, bool]]:
-    """`key = value` for every key, what was changed first; the flag says that it was."""
+    """`key = value` for every key, what was changed first, with what it was; the flag says that it was."""
     keys = sorted(made.config, key=lambda key: key not in made.changed)
-    return [(visible(f"{key} = {json.dumps(made.config[key])}"), key in made.changed) for key in keys]
+    return [(visible(f"{key} = {json.dumps(made.config[key])}" + _was(made, key)), key in made.changed) for key in keys]
+
+
+def _was(made: Draft, key: str) -> str:
+    return f"  (was {json.dumps(made.changed[key])})" if key in made.changed else ""
 
 
 def hint(line: str) -> str:
@@ -55,6 +73,20 @@ def hint(line: str) -> str:
     rules = recipes.schema()
     if key in rules:
         rule = rules[key]
-        return f"{key}: {recipes.allowed(rule)}. {rule['help']}"
+        unit = f", in {rule['unit']}" if rule.get("unit") else ""
+        default = "must be given" if rule.get("required") else f"by default {json.dumps(rule.get('default'))}"
+        return f"{key}: {recipes.allowed(rule)}{unit}; {default}. {rule['help']}"
     found = [name for name in rules if name.startswith(key)]
     return f"{len(found)} keys: {', '.join(found)}" if found and "=" not in line else ""
+
+
+def plan_lines(plan: "LaunchPlan") -> list[str]:
+    """What stands for and against a launch there, and what it will run."""
+    view, packages = plan.view, plan.python.packages
+    python = f"Python {plan.python.version}" + (f", torch {packages['torch']}" if "torch" in packages else "")
+    push = f"push {plan.push_bytes / 1000:,.0f} kB" if plan.push_bytes else "its code is there"
+    parts = [f"{view.latency_ms:.0f} ms", python, f"{view.disk_free / 2**30:,.0f} GiB free", push]
+    parts += [f"GPU {gpu.index} {gpu}" for gpu in view.gpus or ()] or ["no GPU"]
+    if view.living:
+        parts.append(f"{len(view.living)} run{'s' * (len(view.living) != 1)} there now")
+    return [visible("✓ " + " · ".join(parts)), visible("runs: " + shlex.join(plan.argv))]

@@ -67,6 +67,7 @@ class RunScreen(MainScreen):
         Binding("y", "copy", "copy", show=False, tooltip="Copy the numbers of this panel, as tab-separated lines."),
         Binding("pagedown,ctrl+d", "page(1)", "page down", show=False, tooltip=PAGE),
         Binding("pageup,ctrl+u", "page(-1)", "page up", show=False, tooltip=PAGE),
+        Binding("c", "clone", "clone", show=False, tooltip="A run like this one: change some of its settings first."),
         Binding("escape", "back", "back", show=False, tooltip="No cursor; all panels again; then the list of runs."),
     ]
 

@@ -61,6 +61,7 @@ class RunsScreen(MainScreen):
             "p", "pin", "pin", show=False, tooltip="Keep the run on top of the list, also next time; or no longer."
         ),
         Binding("D", "forget", "forget", show=False, tooltip="Take the run off this machine. Asks first."),
+        Binding("c", "clone", "clone", show=False, tooltip="A run like this one: change some of its settings first."),
         Binding("n", "app.new_run", "new", tooltip="A new run: choose a recipe and a host."),
         Binding("L", "app.launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("q", "app.quit", "quit", tooltip="Leave. Runs go on: quitting never touches one."),

@@ -18,7 +18,7 @@ from dflash_tui.runs import Run
 from dflash_tui.text import visible
 from dflash_tui.ui.key_line import KeyLine
 from dflash_tui.ui.seat import Seat
-from dflash_tui.ui.states import is_resumable, is_stoppable
+from dflash_tui.ui.states import is_clonable, is_resumable, is_stoppable
 
 WIDTHS = [(0, "-tiny"), (40, "-slim"), (64, "-narrow"), (110, "-wide"), (170, "-huge")]
 HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
@@ -56,7 +56,7 @@ class MainScreen(Screen[None]):
     def __init__(self, seat: Seat) -> None:
         super().__init__()
         self.seat = seat
-        self._can = (False, False)
+        self._can = (False, False, False)
 
     @property
     def is_looked_at(self) -> bool:
@@ -86,11 +86,13 @@ class MainScreen(Screen[None]):
             return is_stoppable(self.subject) or None
         if action == "resume":
             return is_resumable(self.subject) or None
+        if action == "clone":
+            return is_clonable(self.subject) or None
         return True
 
     def can_have_changed(self) -> None:
         """What can be done to the run may be another: call it when the run or its state is."""
-        can = is_stoppable(self.subject), is_resumable(self.subject)
+        can = is_stoppable(self.subject), is_resumable(self.subject), is_clonable(self.subject)
         if can != self._can:
             self._can = can
             self.refresh_bindings()
@@ -100,6 +102,16 @@ class MainScreen(Screen[None]):
 
         if self.subject is not None:
             self.app.push_screen(StopScreen(self.seat, self.subject))
+
+    def action_clone(self) -> None:
+        if self.subject is not None:
+            self.run_worker(self._clone(self.subject.run_id), group="clone", exclusive=True, exit_on_error=False)
+
+    async def _clone(self, run_id: str) -> None:
+        from dflash_tui.ui.launch_screen import LaunchScreen
+
+        detail = await self.seat.ask(lambda store: store.detail(run_id))
+        self.app.push_screen(LaunchScreen(self.seat, origin=detail.record))
 
     def action_resume(self) -> None:
         if self.subject is not None:

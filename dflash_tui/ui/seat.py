@@ -17,11 +17,12 @@ from dflash_tui.store.base import Store
 
 if TYPE_CHECKING:
     from dflash_tui.alerts import Alert
-    from dflash_tui.control import LaunchRequest
+    from dflash_tui.control import CloneRequest, LaunchRequest
     from dflash_tui.hosts.containers import Container
     from dflash_tui.hosts.journal import Command
     from dflash_tui.machines import Look
     from dflash_tui.remote.check import Finding
+    from dflash_tui.remote.plan import LaunchPlan
     from dflash_tui.ui.person import SessionPerson
 
 # How long questions under way may take to end when the session does: the store is not closed under them.
@@ -62,6 +63,12 @@ class Seat(Protocol):
 
     async def launch(self, request: "LaunchRequest", warn: Callable[[str], None]) -> RunRecord:
         """Returns once the run is running. `warn` is told of what may go wrong all the same."""
+
+    async def plan(self, host: str) -> "LaunchPlan":
+        """What a launch on this host would do. Asks nobody anything."""
+
+    async def clone(self, request: "CloneRequest", warn: Callable[[str], None]) -> RunRecord:
+        """As `launch`, a run like another one."""
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         """Returns once the run has ended and that is recorded."""
@@ -151,6 +158,17 @@ class SessionSeat:
 
         self._reconsider()
         return await control.launch(self._session, request, warn)
+
+    async def plan(self, host: str) -> "LaunchPlan":
+        from dflash_tui import control
+
+        return await control.plan_training(self._session.config, host)
+
+    async def clone(self, request: "CloneRequest", warn: Callable[[str], None]) -> RunRecord:
+        from dflash_tui import control
+
+        self._reconsider()
+        return await control.clone(self._session, request, warn)
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         from dflash_tui import control

@@ -77,3 +77,8 @@ def is_stoppable(run: Run | None) -> bool:
 
 def is_resumable(run: Run | None) -> bool:
     return run is not None and run.host is not None and run.kind != "adopted" and run.state in _RESUMABLE
+
+
+def is_clonable(run: Run | None) -> bool:
+    """A script is cloned with other words, on a command line."""
+    return run is not None and run.host is not None and run.kind == "train"

@@ -16,6 +16,7 @@ from dflash_tui.errors import HostError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import launch, preflight, resume, status, stop
+from dflash_tui.remote.plan import RUN_ID, plan_training
 from dflash_tui.runs import RunRecord, RunState
 
 from .conftest import Start
@@ -359,3 +360,10 @@ async def test_an_end_is_written_down_on_a_disk_that_got_full(
         assert os.statvfs(small_disk).f_bavail == 0
         assert (found.state, found.reason, found.code) == (RunState.FAILED, "disk-full", 1)
         assert found.note == "the disk is full, so its last words may be missing: make room, then resume it"
+
+
+async def test_a_plan_tells_what_would_run_and_does_nothing_of_it(agent: AgentClient) -> None:
+    planned = await plan_training(agent, TOYS / "toy")
+    assert planned.argv[1:] == ["-m", "trainer", f"{agent.workdir}/dflash-runs/{RUN_ID}/attempts/1/config.json"]
+    assert planned.push_bytes > 0 and planned.view.disk_free > 0 and planned.python.packages
+    assert not (Path(agent.workdir) / "dflash-runs").exists()

@@ -11,13 +11,15 @@ from typing import Any
 import msgspec
 
 from dflash_tui.config import Addition, Config, HostSpec
-from dflash_tui.errors import DflashError, QueryError, UsageError
+from dflash_tui.errors import DflashError, HostError, QueryError, UsageError
 from dflash_tui.hosts.containers import Container
 from dflash_tui.hosts.journal import Command
 from dflash_tui.hosts.person import Person, introduce
 from dflash_tui.machines import Look
 from dflash_tui.remote.check import Finding
+from dflash_tui.remote.launch import Interpreter
 from dflash_tui.remote.machine import Overview
+from dflash_tui.remote.plan import RUN_ID, LaunchPlan
 from dflash_tui.runs import Run, RunRecord, Stretches, Window
 from dflash_tui.store.base import Answer, AttemptRow, PanelResult, ResolvedWindow, Row, RunDetail
 
@@ -137,7 +139,8 @@ class ScriptedStore:
         self._fail()
         for run in self.known:
             if run.run_id == run_id:
-                record = RunRecord(run_id, run.name, "train", run.host, f"/work/{run_id}")
+                config = self.configs.get(run_id)
+                record = RunRecord(run_id, run.name, "train", run.host, f"/work/{run_id}", config=config)
                 return RunDetail(run, record, 4121, 0.0, self.attempts)
         raise UsageError(f"no run {run_id}")
 
@@ -260,6 +263,22 @@ class ScriptedSeat:
         self.store.known.insert(0, make_run(name, host=request.host, step=1, total_steps=600))
         self.advanced(None)
         return RunRecord(name, name, "train", request.host)
+
+    async def plan(self, host: str) -> LaunchPlan:
+        if host in self.silent_hosts:
+            raise HostError(self.silent_hosts[host])
+        python = Interpreter("/opt/venv/bin/python", "3.11.7", {"torch": "2.13.0"})
+        file = f"/root/dflash-runs/{RUN_ID}/attempts/1/config.json"
+        return LaunchPlan(host, python, [python.executable, "-m", "trainer", file], 212_000, make_view())
+
+    async def clone(self, request: Any, warn: Callable[[str], None]) -> RunRecord:
+        self.said.append(("clone", request))
+        await self.gate.wait()
+        self._fail()
+        name = request.name or request.run_id
+        self.store.known.insert(0, make_run("cloned", name=name, host=request.host, step=1, total_steps=600))
+        self.advanced(None)
+        return RunRecord("cloned", name, "train", request.host)
 
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         self.said.append(("kill" if kill else "stop", run_id))

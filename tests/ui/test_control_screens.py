@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from textual.widgets import TextArea
 
-from dflash_tui.control import LaunchRequest
+from dflash_tui.control import CloneRequest, LaunchRequest
 from dflash_tui.errors import HostError, UsageError
 from dflash_tui.ui.stop_screen import StopScreen
 
-from .cockpit import cockpit, screen_text, sees, sees_no, types, until
+from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_run
 
 RUN = make_run("v5-hard")
@@ -82,6 +82,36 @@ async def test_the_rule_of_the_key_under_the_cursor_is_shown() -> None:
         await sees(pilot, "noise.std")
         await types(pilot, "std=0.1")
         await sees(pilot, "noise.std: a number")
+
+
+async def test_a_run_is_cloned_with_the_changes_marked_and_what_they_were() -> None:
+    config = {"target": "tiny", "lr": 0.0006, "block_size": 8}
+    async with cockpit([RUN, make_run("old", host=None, kind="ingested")], size=(80, 24)) as (pilot, seat):
+        seat.store.configs = {"v5-hard": config}
+        await pilot.press("c")
+        await sees(pilot, "A run like v5-hard", "data.max_seq_len = 3072")
+        await types(pilot, "lr=0.001")
+        await sees(pilot, "* lr = 0.001  (was 0.0006)", "lr: a number above 0", "default 0.0006")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "step 1/600")
+        assert ("clone", CloneRequest("v5-hard", ("lr=0.001",), None, "gpu2", None)) in seat.said
+        await pilot.press("1", "G", "c")
+        await pilot.pause()
+        assert "A run like" not in screen_text(pilot.app), "nobody here knows how an ingested run was started"
+
+
+async def test_the_form_tells_what_the_host_says_and_what_will_run_and_its_keys_stay_in_sight() -> None:
+    async with cockpit([RUN], size=(80, 24)) as (pilot, seat):
+        seat.silent_hosts["gpu2"] = (
+            "gpu2: no torch in /opt/venv/bin/python: pip install 'dflash-tui[trainer]' there " * 3
+        )
+        await pilot.press("n")
+        await sees(
+            pilot, "✓ 12 ms · Python 3.11.7, torch 2.13.0 · 412 GiB free", "runs: /opt/venv/bin/python -m trainer"
+        )
+        await pilot.press("tab", "enter", "down", "enter")
+        await sees(pilot, "✗ gpu2: no torch", "ctrl+s launch")
+        assert any("ctrl+s launch" in line for line in screen_lines(pilot.app)[-3:])
 
 
 async def test_a_launch_that_fails_is_said_in_the_form_and_can_be_tried_again() -> None:

@@ -104,9 +104,23 @@ def test_launch_form_120x40(snap_compare: Any, trainer: None) -> None:
     async def fill_in(pilot: Pilot[None]) -> None:
         await pilot.press("n", "tab", "tab", "tab")
         await types(pilot, "lr=0.001")
-        await sees(pilot, "* lr = 0.001")
+        await sees(pilot, "* lr = 0.001", "✓ 12 ms")
 
     assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=fill_in)
+
+
+def test_clone_form_80x24(snap_compare: Any, trainer: None) -> None:
+    app = make_app(FLEET)
+    app.seat.store.configs = {FLEET[0].run_id: {"target": "tiny", "lr": 6e-4, "noise": {"std": 0.1}}}
+
+    async def change(pilot: Pilot[None]) -> None:
+        await sees(pilot, "0.913")
+        await pilot.press("c")
+        await sees(pilot, "A run like", "✓ 12 ms")
+        await types(pilot, "noise.std=0.05")
+        await sees(pilot, "* noise.std = 0.05  (was 0.1)")
+
+    assert snap_compare(app, terminal_size=(80, 24), run_before=change)
 
 
 def test_stop_dialog_80x24(snap_compare: Any) -> None:
