@@ -54,7 +54,8 @@ class AskedQuery:
         if self.is_cancelled:
             running.cancel()
         with running.start(self.statement.text, self.bound(store), TIMEOUT_S) as answer:
-            self.columns, self.types = answer.columns, answer.types
+            # The columns last: whoever sees them finds the rest.
+            self.types, self.columns = answer.types, answer.columns
             for batch in answer.batches():
                 if not rows.add(batch):
                     self.is_cut = True

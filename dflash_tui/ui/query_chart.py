@@ -19,6 +19,8 @@ _BANDS = (("p10", "p90"), ("low", "high"), ("p25", "p75"), ("min", "max"))
 _MOST_LINES = 3
 _MOST_BARS = 200
 _NUM_BINS = 40
+_SAMPLE_ROWS = 1000
+_MOST_ODD = 4
 # How far apart the middles of two columns may be to share an axis.
 _SAME_AXIS = 20.0
 
@@ -62,52 +64,58 @@ def _lines(
     if x and columns[x] not in _X_NAMES:
         return "a line needs a column of numbers first, or one called step or time, for its x"
     others = [index for index in numeric if index != x]
-    band = next(((low, high) for low, high in _BANDS if {low, high} <= {columns[index] for index in others}), None)
-    inner = [index for index in others if not band or columns[index] not in band] or others
-    points = _points(rows, x, others)
+    band = next(
+        ([columns.index(low), columns.index(high)] for low, high in _BANDS if low in columns and high in columns), []
+    )
+    if chosen in others or not set(band) <= set(others):
+        band = []
+    drawn = [chosen] if chosen in others else _alike([index for index in others if index not in band] or others, rows)
+    points = _points(rows, [x, *drawn, *band], buckets)
     if not points:
         return f"no row has a number in {columns[x]}"
-    if chosen in others:
-        drawn = [chosen]
-    else:
-        first, *more = inner
-        middle = _middle(point[1 + others.index(first)] for point in points)
-        near = [index for index in more if _is_near(middle, _middle(p[1 + others.index(index)] for p in points))]
-        drawn = [first, *near][:_MOST_LINES]
     axes = {"x": columns[x], "y": ",".join(columns[index] for index in drawn)}
-    kind = "line"
-    if band and chosen not in others:
-        kind, axes = "band", {**axes, "low": band[0], "high": band[1]}
-    names = [columns[x], *(columns[index] for index in others)]
-    return _result(kind, names, thinned(points, buckets), axes)
+    if band:
+        axes |= {"low": columns[band[0]], "high": columns[band[1]]}
+    return _result("band" if band else "line", [columns[index] for index in (x, *drawn, *band)], points, axes)
 
 
-def _points(rows: Iterable[Row], x: int, others: list[int]) -> list[list[float | None]]:
-    """The rows with a place on the x axis, from left to right."""
-    points = []
-    for row in rows:
-        place = to_number(row[x])
-        if place is not None and math.isfinite(place):
-            points.append([place, *(to_number(row[index]) for index in others)])
-    return sorted(points, key=lambda point: point[0] or 0.0)
+def _alike(candidates: list[int], rows: Sequence[Row]) -> list[int]:
+    """The first of them, and those that can share its axis, by the middles of their first values."""
+    sample = rows[:_SAMPLE_ROWS]
+    first, *more = candidates
+    middle = _middle(to_number(row[first]) for row in sample)
+    near = [index for index in more if _is_near(middle, _middle(to_number(row[index]) for row in sample))]
+    return [first, *near][:_MOST_LINES]
 
 
-def thinned(points: list[list[float | None]], buckets: int) -> list[list[float | None]]:
-    """Of each of `buckets` stretches the rows with the least and the greatest value of every column."""
-    if len(points) <= 2 * buckets:
-        return points
-    size = -(-len(points) // buckets)
+def _points(rows: Sequence[Row], drawn: list[int], buckets: int) -> list[list[float | None]]:
+    """The cells `drawn` of the rows whose first one is a place on the x axis, from left to right: all of them, or of
+    each of `buckets` stretches those with the least and the greatest value of every column, and of those without a
+    finite one the first few."""
+    size = 1 if len(rows) <= 2 * buckets else -(-len(rows) // buckets)
     kept: list[list[float | None]] = []
-    for start in range(0, len(points), size):
-        stretch = points[start : start + size]
-        places = {0}
-        for column in range(1, len(stretch[0])):
-            there = [(value, place) for place, point in enumerate(stretch) if (value := point[column]) is not None]
-            finite = [one for one in there if math.isfinite(one[0])]
-            places |= {min(finite)[1], max(finite)[1]} if finite else set()
-            places |= {place for value, place in there if not math.isfinite(value)}
-        kept += [stretch[place] for place in sorted(places)]
-    return kept
+    stretch: list[list[float | None]] = []
+    for row in rows:
+        point = [to_number(row[index]) for index in drawn]
+        if point[0] is not None and math.isfinite(point[0]):
+            stretch.append(point)
+        if len(stretch) == size:
+            kept += _extremes(stretch)
+            stretch = []
+    # Sorted last: of what is kept there is little, and an answer is mostly in the order of its x.
+    return sorted(kept + _extremes(stretch), key=lambda point: point[0] or 0.0)
+
+
+def _extremes(stretch: list[list[float | None]]) -> list[list[float | None]]:
+    if len(stretch) < 2:
+        return stretch
+    places = {0}
+    for column in range(1, len(stretch[0])):
+        there = [(value, place) for place, point in enumerate(stretch) if (value := point[column]) is not None]
+        finite = [one for one in there if math.isfinite(one[0])]
+        places |= {min(finite)[1], max(finite)[1]} if finite else set()
+        places |= set([place for value, place in there if not math.isfinite(value)][:_MOST_ODD])
+    return [stretch[place] for place in sorted(places)]
 
 
 def _middle(values: Iterable[float | None]) -> float:

@@ -17,6 +17,7 @@ from dflash_tui.store.base import PanelResult
 from dflash_tui.text import duration, numbered, visible
 from dflash_tui.ui import sql_text
 from dflash_tui.ui.asked_query import AskedQuery
+from dflash_tui.ui.packed_rows import PackedRows
 from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.query_chart import VIEWS, View, chart_of
 from dflash_tui.ui.result_table import ResultTable
@@ -40,7 +41,8 @@ class ResultView(Vertical):
         self.view: View = "table"
         self._asked: AskedQuery | None = None
         self._text = ""
-        self._has_columns = False
+        self._shown: PackedRows | None = None
+        """The rows in the table; others, when another owner of the store was asked anew."""
         self._title = Static(HINT, classes="title-line")
         self._message = Static(classes="query-message")
         self.table = ResultTable("result-table")
@@ -66,7 +68,7 @@ class ResultView(Vertical):
 
     def show(self, asked: AskedQuery, text: str) -> None:
         """Another query, of the text `text`: what was shown of the one before goes."""
-        self._asked, self._text, self._has_columns = asked, text, False
+        self._asked, self._text, self._shown = asked, text, None
         self._message.display = False
         self.table.show((), (), ())
         self._switch("table")
@@ -77,10 +79,10 @@ class ResultView(Vertical):
         asked = self._asked
         if asked is None:
             return
-        if asked.columns and not self._has_columns and not asked.error:
-            self._has_columns = True
+        if self._shown is not asked.rows and asked.columns and not asked.error:
+            self._shown = asked.rows
             self.table.show(asked.columns, asked.types, asked.rows)
-        elif self._has_columns:
+        elif self._shown is not None:
             self.table.grow()
         if asked.error is not None:
             self._message.update(Content("\n").join(map(Content, self._error_lines(asked, asked.error))))

@@ -215,6 +215,15 @@ def test_a_chart_of_many_rows_loses_no_peak_and_gets_few_rows() -> None:
     assert [11_204.0, 41.5] in found.rows
 
 
+def test_an_answer_that_is_asked_again_of_another_owner_is_not_there_twice() -> None:
+    store: Any = ScriptedStore(answer=(COLUMNS, TYPES, SERIES))
+    asked = AskedQuery(sql_text.Statement(0, "select $run"), lambda store: {"run": "v5", "first": 1}, lambda: 0.0)
+    for _ in range(2):
+        asked.read(store)
+        assert len(asked.rows) == len(SERIES)
+    assert store.queries[0] == ("select $run", {"run": "v5"})
+
+
 def text_of(sql: str, view: Any = "table", name: str = "my-panel") -> str:
     statement = sql_text.statement_at(sql, 0)
     assert statement is not None

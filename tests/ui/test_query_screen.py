@@ -92,6 +92,8 @@ async def test_the_answer_is_walked_copied_from_and_drawn() -> None:
         for words in ("loss over step", "… 1", "loss · n 2,000", "step = 23"):
             await pilot.press("c")
             await sees(pilot, words)
+            for size in ((1, 1), (45, 11), (7, 40), (120, 40)):
+                await pilot.resize_terminal(*size)
 
 
 async def test_no_rows_no_numbers_and_more_rows_than_are_kept_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
