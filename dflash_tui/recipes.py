@@ -109,6 +109,9 @@ def _parse_setting(setting: str, rules: dict[str, dict[str, Any]]) -> tuple[str,
         raise UsageError(f"--set {visible(setting)}: write key=value")
     if key not in rules:
         raise UsageError(f"--set: unknown key {key!r}: {did_you_mean(key, rules)}")
+    # TOML has none, but configs show it, and keys that may be null explain it.
+    if text.strip() == "null":
+        return key, None
     # A bare word is a string: --set lr_schedule=cosine needs no quotes, and no shell ever has to nest them.
     try:
         return key, tomllib.loads(f"v = {text}")["v"]
@@ -136,7 +139,7 @@ def _words(rule: dict[str, Any]) -> list[str]:
 
 def _fits_type(value: Any, kind: str) -> bool:
     if kind.startswith("list["):
-        return isinstance(value, list) and all(_fits_type(item, kind[5:-1]) for item in value)
+        return isinstance(value, list) and value != [] and all(_fits_type(item, kind[5:-1]) for item in value)
     if isinstance(value, bool):
         return kind == "boolean"
     types = {"integer": (int,), "number": (int, float), "string": (str,), "boolean": (bool,)}
@@ -170,7 +173,8 @@ def allowed(rule: dict[str, Any]) -> str:
         ):
             if name in rule:
                 text += f" {words} {rule[name]:g}"
-    return text + "".join(f", or {word!r}" for word in rule.get("also", ()))
+    words = [repr(word) for word in rule.get("also", ())] + ["null"] * bool(rule.get("nullable"))
+    return text + "".join(f", or {word}" for word in words)
 
 
 def _complete(flat: dict[str, Any], rules: dict[str, dict[str, Any]], where: str) -> dict[str, Any]:

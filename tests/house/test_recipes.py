@@ -20,6 +20,7 @@ def test_settings_are_laid_over_the_recipe() -> None:
     config = recipes.load("tiny", ["total_steps=7", "lr=1e-3", "noise.kind=gaussian", "lr_schedule=constant"]).config
     assert (config["total_steps"], config["lr"], config["lr_schedule"]) == (7, 1e-3, "constant")
     assert config["noise"]["kind"] == "gaussian"
+    assert recipes.load("tiny", ["data.num_train=null"]).config["data"]["num_train"] is None
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,9 @@ def test_settings_are_laid_over_the_recipe() -> None:
         ("lr_schedule=cosin", ['lr_schedule = "cosin"', "'cosine'", "one of"]),
         ("total_steps=1.5", ["total_steps = 1.5", "an integer"]),
         ("target_layer_ids=[1,'x']", ["target_layer_ids", "list of integers", "'auto'"]),
+        ("target_layer_ids=[]", ["target_layer_ids = []", "list of integers"]),
+        ("total_steps=some", ["an integer from 1, or null"]),
+        ("lr=null", ["lr = null", "a number"]),
         ("total_steps", ["key=value"]),
         ("a\x1b[31m=1", ["a\\x1b[31m"]),
     ],
