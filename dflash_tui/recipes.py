@@ -173,8 +173,8 @@ def allowed(rule: dict[str, Any]) -> str:
         ):
             if name in rule:
                 text += f" {words} {rule[name]:g}"
-    words = [repr(word) for word in rule.get("also", ())] + ["null"] * bool(rule.get("nullable"))
-    return text + "".join(f", or {word}" for word in words)
+    others = [repr(word) for word in rule.get("also", ())] + ["null"] * bool(rule.get("nullable"))
+    return text + "".join(f", or {word}" for word in others)
 
 
 def _complete(flat: dict[str, Any], rules: dict[str, dict[str, Any]], where: str) -> dict[str, Any]:
