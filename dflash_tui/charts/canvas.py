@@ -78,6 +78,11 @@ class Canvas:
         row[x] = char
         self._roles[y][x] = role
 
+    def rule(self, x: int, y: int, width: int, char: str, role: Role) -> None:
+        """The same `char` in cells side by side, all within the canvas and none part of a wide character."""
+        self._chars[y][x : x + width] = [char] * width
+        self._roles[y][x : x + width] = [role] * width
+
     def write(self, x: int, y: int, text: str, role: Role) -> None:
         """Text from a cell to the right; what would leave the canvas is cut."""
         for column, char in enumerate(cells(text), x):

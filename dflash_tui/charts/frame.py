@@ -85,14 +85,14 @@ def _draw_y_axis(frame: Frame) -> None:
         y = frame.top + row
         canvas.write_right(line, y, tick.label, Role.LABEL)
         canvas.put(line, y, "┤", Role.AXIS)
-        canvas.write(frame.left, y, GRID * frame.width, Role.GRID)
+        canvas.rule(frame.left, y, frame.width, GRID, Role.GRID)
 
 
 def _draw_x_axis(frame: Frame, x_name: str) -> None:
     canvas, y = frame.canvas, frame.bottom + 1
     if frame.has_y_axis:
         canvas.put(frame.left - 1, y, "└", Role.AXIS)
-    canvas.write(frame.left, y, "─" * frame.width, Role.AXIS)
+    canvas.rule(frame.left, y, frame.width, "─", Role.AXIS)
     free_from = 0
     for column, start, label in _x_labels(frame):
         canvas.put(column, y, "┬", Role.AXIS)

@@ -77,6 +77,7 @@ class Panel(Widget, can_focus=True):
         self._canvas: Canvas | None = None
         self._strips: list[Strip] | None = None
         self._inks = Inks(self)
+        self._titles: tuple[str, str, bool] | None = None
 
     @property
     def scale(self) -> Literal["linear", "log"]:
@@ -180,10 +181,15 @@ class Panel(Widget, can_focus=True):
         self._strips = None
 
     def render_line(self, y: int) -> Strip:
+        strips = self.drawn()
+        return strips[y] if y < len(strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def drawn(self) -> list[Strip]:
+        """Its lines, drawn now if they are not yet."""
         if self._strips is None:
-            self._canvas = self._drawn(*self.size)
+            self._canvas = self._draw(*self.size)
             self._strips = self._inks.strips(self._canvas)
-        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
+        return self._strips
 
     def _draw_anew(self) -> None:
         self._strips = None
@@ -198,7 +204,11 @@ class Panel(Widget, can_focus=True):
         own += [f"smoothed {self._smoothing:g}"] if self._smoothing else []
         title += f" ({', '.join(own)})" if own else ""
         headline = visible(self._reading() or result.headline or "") if result and result.state == "rows" else ""
-        if self.styles.border_bottom[0]:
+        has_frame = bool(self.styles.border_bottom[0])
+        if (title, fitting(headline, width), has_frame) == self._titles:
+            return
+        self._titles = title, fitting(headline, width), has_frame
+        if has_frame:
             self.border_title = Content(title)
             self.border_subtitle = Content(fitting(headline, width - 2))
         else:
@@ -219,7 +229,7 @@ class Panel(Widget, can_focus=True):
             return f"{CURSOR} nothing yet"
         return f"{CURSOR} {SEPARATOR.join([*reading.parts, f'at {number(reading.x)}'])}"
 
-    def _drawn(self, width: int, height: int) -> Canvas:
+    def _draw(self, width: int, height: int) -> Canvas:
         result = self.result
         if result is None:
             return Canvas(width, height).note("reading ...")

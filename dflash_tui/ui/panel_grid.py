@@ -1,5 +1,6 @@
 """The grid of panels: which there are, which are in sight, which one fills it. How many fit is the stylesheet's."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 
 from textual.containers import VerticalScroll
@@ -66,6 +67,10 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
                 self.focus_on(self.panels[0])
         for result in results:
             known[result.name].show(result, sight)
+        for panel in self._in_sight():
+            # One panel a turn of the loop, so that a key waits for one and not for all of them.
+            panel.drawn()
+            await asyncio.sleep(0)
 
     async def clear(self) -> None:
         self.remove_class(ZOOMED)

@@ -1,0 +1,57 @@
+"""What one redraw of a dashboard costs on the event loop, ms: all panels in sight of the run `r`, at 200x60.
+
+As when rows came in: each panel's chart is drawn anew, a panel at a turn of the loop. Beside it the longest turn of a
+hundred, and what it takes to put the whole screen together, of which textual does a part at a time.
+"""
+
+import asyncio
+import json
+import statistics
+import time
+
+from dflash_tui import config
+from dflash_tui.ui.app import DflashApp
+from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.panel_grid import PanelGrid
+from dflash_tui.ui.seat import SessionSeat
+
+ROUNDS = 40
+LOOK_S = 0.05
+
+
+async def main() -> dict[str, float]:
+    app = DflashApp(lambda advanced: SessionSeat(config.load(), advanced), "r")
+    try:
+        async with app.run_test(size=(200, 60)) as pilot:
+            panels: list[Panel] = []
+            while not panels or any(panel.result is None for panel in panels):
+                await asyncio.sleep(LOOK_S)
+                panels = list(app.screen.query(Panel))
+            await pilot.pause(1.0)
+            grid = app.screen.query_one(PanelGrid)
+            panels = [panel for panel in panels if panel.region.overlaps(grid.region)]
+            draw_ms, turn_ms, compose_ms = [], [], []
+            for _ in range(ROUNDS):
+                begun = time.thread_time()
+                for panel in panels:
+                    turn = time.thread_time()
+                    panel._draw_anew()
+                    panel.drawn()
+                    turn_ms.append((time.thread_time() - turn) * 1000)
+                drawn = time.thread_time()
+                app.screen._compositor.render_strips()
+                draw_ms.append((drawn - begun) * 1000)
+                compose_ms.append((time.thread_time() - drawn) * 1000)
+                await pilot.pause(LOOK_S)
+    finally:
+        await app.seat.close()
+    return {
+        "draw_ms": statistics.median(draw_ms),
+        "turn_ms": sorted(turn_ms)[len(turn_ms) * 99 // 100],
+        "compose_ms": statistics.median(compose_ms),
+        "panels": len(panels),
+        "rounds": ROUNDS,
+    }
+
+
+print(json.dumps(asyncio.run(main())))
