@@ -26,7 +26,9 @@ with seen as (
 ),
 ends as (
   select min("time") as first_time, greatest((max("time") - min("time")) / $buckets, 10) as width,
-    coalesce((select min("time") from core where run = $run and isfinite("time")), min("time")) as start
+    coalesce((
+      select min("time") from core where run = $run and generation = 1 and line_no <= 1000 and isfinite("time")),
+      min("time")) as start
   from seen
 ),
 buckets as (
