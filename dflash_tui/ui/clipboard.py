@@ -57,6 +57,9 @@ async def _copy_by_tmux(widget: Widget, text: str, what: str) -> None:
     if tmux.returncode:
         _copy(widget, text, what)
     else:
+        if can_osc52(text):
+            # For a paste within the session.
+            widget.app.copy_to_clipboard(text)
         tell(widget, f"copied {what}; in tmux, prefix ] pastes it")
 
 

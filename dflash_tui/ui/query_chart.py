@@ -4,6 +4,7 @@ Few enough rows are given to the chart that drawing them holds up no key, and no
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ _MOST_LINES = 3
 _MOST_BARS = 200
 _NUM_BINS = 40
 _SAMPLE_ROWS = 1000
+_LOOKS_LIKE_A_COMMA = "\N{SINGLE LOW-9 QUOTATION MARK}"
 _MOST_ODD = 4
 # How far apart the middles of two columns may be to share an axis.
 _SAME_AXIS = 20.0
@@ -29,6 +31,7 @@ def chart_of(
     view: View, columns: Sequence[str], types: Sequence[str], rows: Sequence[Row], chosen: int, buckets: int
 ) -> PanelResult | str:
     """The answer drawn as `view`, of the column `chosen` if it can be; else a sentence on what is missing."""
+    columns = _told_apart(columns)
     numeric = [index for index, kind in enumerate(types) if is_number(kind)]
     if not numeric:
         return "no column of this answer is one of numbers"
@@ -40,11 +43,24 @@ def chart_of(
     return _lines(columns, rows, numeric, chosen, buckets)
 
 
+def _told_apart(columns: Sequence[str]) -> list[str]:
+    """Names that a chart can be asked for: in `y=a,b` a comma stands between two, in `round(loss, 2)` it must not."""
+    names: list[str] = []
+    for column in columns:
+        name = column.replace(",", _LOOKS_LIKE_A_COMMA)
+        while name in names:
+            name += "'"
+        names.append(name)
+    return names
+
+
 def axes_of(view: View, columns: Sequence[str], types: Sequence[str], rows: Sequence[Row], chosen: int) -> str:
     """The line `chart:` of a panel that asks the same; a table where the view needs other rows than these."""
     drawn = chart_of(view, columns, types, rows, chosen, 100) if view in ("line", "bars") else ""
     if isinstance(drawn, str) or not all(
-        name.isidentifier() for names in drawn.axes.values() for name in names.split(",")
+        columns.count(name) == 1 and re.fullmatch(r"[^\s=]+", name)
+        for names in drawn.axes.values()
+        for name in names.split(",")
     ):
         return "table"
     return " ".join([drawn.chart, *(f"{axis}={column}" for axis, column in drawn.axes.items())])

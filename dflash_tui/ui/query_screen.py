@@ -21,7 +21,7 @@ from dflash_tui.errors import DflashError
 from dflash_tui.runs import Run, Window
 from dflash_tui.store.base import Cancellable, Store
 from dflash_tui.store.parameters import NAMES, parameters_of
-from dflash_tui.text import numbered, visible
+from dflash_tui.text import duration, numbered, visible
 from dflash_tui.ui import query_keeping
 from dflash_tui.ui.asked_query import AskedQuery
 from dflash_tui.ui.catalog import Catalog, read_catalog
@@ -43,6 +43,8 @@ from dflash_tui.ui.sql_text import Statement
 STARTER = "select step, loss, accuracy, grad_norm\nfrom steps where run = $run\norder by step desc limit 100"
 STARTER_ANY = "select run, count(*) as n, max(step) as last_step\nfrom steps group by run order by n desc"
 TICK_S = 0.25
+# Whoever waited longer may look elsewhere: the end rings.
+PATIENCE_S = 10.0
 
 
 class QueryScreen(MainScreen):
@@ -195,7 +197,10 @@ class QueryScreen(MainScreen):
         else:
             asked.end()
         self._view.show_progress()
-        self.refresh_bindings()
+        if asked.running_s > PATIENCE_S and not asked.is_cancelled:
+            self.app.bell()
+            if not self.is_looked_at:
+                tell(self, f"the query has ended after {duration(asked.running_s)}: 4 shows its answer")
 
     def _remember(self, sql: str) -> None:
         assert self._history is not None

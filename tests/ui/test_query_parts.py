@@ -197,6 +197,15 @@ def test_axes_are_guessed_from_names_and_sizes_and_the_cursor_chooses() -> None:
     assert "two columns of numbers" in drawn("line", columns=["a"], types=["DOUBLE"], rows=[(1.0,)])
 
 
+def test_names_with_commas_and_names_that_come_twice_are_told_apart() -> None:
+    names, types = ["step", "round(loss, 2)", "step"], ["BIGINT", "DOUBLE", "DOUBLE"]
+    found = drawn("line", 1, [(1, 2.0, 7), (2, 3.0, 9)], names, types)
+    canvas = draw(found.chart, found.columns, found.rows, found.axes, width=40, height=10)
+    assert not canvas.tally.num_without_x
+    assert found.rows == [[1.0, 2.0], [2.0, 3.0]]
+    assert query_chart.axes_of("line", names, types, [(1, 2.0, 7), (2, 3.0, 9)], 1) == "table"
+
+
 @pytest.mark.parametrize("view", ["line", "bars", "hist"])
 @pytest.mark.parametrize("cell", [None, float("nan"), math.inf, -3, 2**80, "1e400", "text"])
 def test_any_answer_is_drawn_or_a_sentence(view: Any, cell: Any) -> None:
