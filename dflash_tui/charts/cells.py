@@ -53,6 +53,8 @@ def text_width(text: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """`text` in at most `width` cells; what was cut shows as an ellipsis."""
+    if len(text) <= width and text.isascii() and text.isprintable():
+        return text
     whole = cells(text)
     if len(whole) <= width:
         return "".join(whole)

@@ -28,6 +28,8 @@ from dflash_tui.ui.screen import HEIGHTS, WIDTHS, raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
 
 A_FILE = ""
+# What runs on any machine, of a person who has launched nothing yet.
+FIRST_RECIPE = "tiny"
 KEYS = "ctrl+s launch   tab next field   esc cancel"
 
 
@@ -85,7 +87,7 @@ class LaunchScreen(ModalScreen[None]):
             return
         names = recipes.bundled_names()
         options = [*((visible(name), name) for name in names), ("a file ...", A_FILE)]
-        recipe = last if last in names else (names or [A_FILE])[0]
+        recipe = next((name for name in (last, FIRST_RECIPE, *names) if name in names), A_FILE)
         yield Label("recipe")
         yield Select(options, value=recipe, allow_blank=False, compact=True, id="recipe")
         yield Input(placeholder="path of a .toml file", compact=True, id="path")

@@ -5,6 +5,7 @@ What a column says stands in `run_columns`, in which order runs come in `run_ord
 
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -18,6 +19,8 @@ from dflash_tui.ui.run_columns import COLUMNS, SPARK, RunRow
 from dflash_tui.ui.run_order import Order
 
 RISING, FALLING = "▲", "▼"
+# One is made anew only when its run has other losses: a list is drawn every second.
+_spark = lru_cache(maxsize=1024)(spark)
 
 
 class RunList(Listing[RunRow]):
@@ -50,7 +53,7 @@ class RunList(Listing[RunRow]):
 
     def cell(self, column: Column[Any], row: RunRow, width: int) -> Cell:
         if column is SPARK:
-            return Cell(spark(row.figures.losses, width), "list--spark")
+            return Cell(_spark(row.figures.losses, width), "list--spark")
         return column.cell(row._replace(since_s=self._clock() - self._seen_at))
 
     def show(self, rows: Sequence[RunRow], order: Order, seen_at: float, why_empty: Sequence[str]) -> None:
