@@ -10,12 +10,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Self
 
+import msgspec
+
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, LinkLostError
 from dflash_tui.hosts import open_host
 from dflash_tui.hosts.base import Channel, Host
 from dflash_tui.remote.bundle import agent_file, boot_program
 from dflash_tui.remote.frames import FLAGS, NOISE_BYTES, READY, Frames, last_words, told
+from dflash_tui.remote.status import RunStatus
 from dflash_tui.text import visible
 
 Json = dict[str, Any]
@@ -42,6 +45,8 @@ class AgentClient:
         self.workdir = workdir
         self.python = python
         self.command = command
+        # By run, what the agent said last of its state: of one that it follows, it says no more than what is new.
+        self.told: dict[str, RunStatus] = {}
         self._channel = channel
         self._frames = Frames(channel)
         self._said = asyncio.create_task(last_words(channel))
@@ -101,14 +106,15 @@ class AgentClient:
     async def _exchange(self, ops: Sequence[Json]) -> list[tuple[Json, bytes]]:
         self._requests += 1
         request = {"id": self._requests, "ops": [{"workdir": self.workdir, **op} for op in ops]}
-        await self._channel.write(json.dumps(request).encode() + b"\n")
+        await self._channel.write(_encoded(request) + b"\n")
         try:
             header = json.loads(await self._frames.until(b"\n", _HEADER_BYTES))
             results, sizes = header["results"], [int(size) for size in header["blobs"]]
             if header["id"] != self._requests or not len(results) == len(sizes) == len(ops):
                 raise ValueError("an answer to another request")
             return [
-                (dict(result), await self._frames.exactly(size)) for result, size in zip(results, sizes, strict=True)
+                (dict(result), await self._frames.exactly(size) if size else b"")
+                for result, size in zip(results, sizes, strict=True)
             ]
         except EOFError:
             raise LinkLostError(f"the link to {self.host.name} was lost{await self._why()}") from None
@@ -140,6 +146,14 @@ class AgentClient:
         self._said.cancel()
         # Not awaited itself: its cancellation and the caller's own would be the same exception.
         await asyncio.wait({self._said})
+
+
+def _encoded(request: Json) -> bytes:
+    try:
+        return msgspec.json.encode(request)
+    except UnicodeEncodeError:
+        # A name of the far side that is no UTF-8; Python's own takes five times as long.
+        return json.dumps(msgspec.to_builtins(request)).encode()
 
 
 @asynccontextmanager

@@ -31,7 +31,7 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What one sweep brought of a run. `status` was taken before the bytes were read: when it is over and nothing is
-    left (`has_more` is false), the log is complete."""
+    left (`has_more` is false), the log is complete. It has no ages and no checkpoint: those are asked for alone."""
 
     status: RunStatus
     chunks: list[Chunk]
@@ -68,11 +68,9 @@ async def sweep(
         {
             "op": "follow",
             "run_id": run_id,
-            # By hand: `asdict` would be a third of a sweep of fifty hosts.
-            "cursors": {
-                stream: {"offset": c.offset, "inode": c.inode, "anchor": c.anchor} for stream, c in cursors.items()
-            },
+            "cursors": cursors,
             "log": (logs or {}).get(run_id),
+            "is_known": run_id in agent.told,
         }
         for run_id, cursors in wanted.items()
     ]
@@ -80,13 +78,17 @@ async def sweep(
     heard: dict[str, Heard | HostError] = {}
     for run_id, (result, data) in zip(wanted, answers, strict=True):
         try:
-            heard[run_id] = _heard(agent.accepted(result), data)
+            what = _heard(agent.accepted(result), data, agent.told.get(run_id))
         except HostError as e:
+            agent.told.pop(run_id, None)
             heard[run_id] = e
+        else:
+            agent.told[run_id] = what.status
+            heard[run_id] = what
     return heard
 
 
-def _heard(result: Json, data: bytes) -> Heard:
+def _heard(result: Json, data: bytes, told: RunStatus | None) -> Heard:
     chunks, has_more, begin = [], False, 0
     try:
         for meta in result["chunks"]:
@@ -99,7 +101,8 @@ def _heard(result: Json, data: bytes) -> Heard:
             begin = end
         if begin != len(data):
             raise ValueError(f"{len(data)} bytes for chunks of {begin}")
-        return Heard(read_status(result["status"]), chunks, has_more)
+        status = told if told and result["status"] is None else read_status(result["status"])
+        return Heard(status, chunks, has_more)
     except (KeyError, TypeError, ValueError, OverflowError) as e:
         raise HostError(f"the agent gave a log that cannot be read: {e!r}") from e
 

@@ -25,6 +25,8 @@ MIN_FREE_BYTES = 64 << 20
 SETTLE_S = 0.5
 # What an end may take beyond its grace: leftovers get 5 s, and a busy machine some more.
 END_PATIENCE_S = 30.0
+# JSON has no infinity.
+_MAX_GRACE_S = 1e9
 
 # What a trainer needs to be found and to leave its code as it is.
 _OURS = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
@@ -151,7 +153,7 @@ async def stop(agent: AgentClient, run_id: str, *, grace_s: float, kill: bool = 
 
     A run that was over stays as it was. TimedOutError if it outlives even being killed.
     """
-    grace_s = 0.0 if kill else grace_s
+    grace_s = 0.0 if kill else min(grace_s, _MAX_GRACE_S)
     deadline = time.monotonic() + grace_s + END_PATIENCE_S
     found = read_status(await agent.do("stop", run_id=run_id, grace_s=grace_s))
     pause_s = 0.05

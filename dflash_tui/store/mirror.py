@@ -30,6 +30,8 @@ _STREAM = re.compile(r"train_log\.jsonl|attempts/[1-9][0-9]{0,5}/output\.log")
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _ANCHOR_BYTES = 64
 _INODE_BYTES = 32
+# A folder that was changed since may be changed once more within one tick of its file system's clock.
+_SETTLED_NS = 2_000_000_000
 T = TypeVar("T")
 _BLOCK_BYTES = 4 << 20
 # At once in the kernel: a Ctrl-C waits for its end.
@@ -57,19 +59,24 @@ class Mirror:
             raise UsageError(f"{run_id!r} cannot name a run: lower-case letters, digits, '.', '_' and '-' only")
         self.run_id = run_id
         self.folder = paths.mirrors_dir() / run_id
+        self._record = self.folder / "run.json"
+        # Kept, since naming a place takes longer than writing there; and with it the inode that is noted beside.
+        self._copies: dict[str, Path] = {}
+        self._inodes: dict[str, int | None] = {}
+        self._older: dict[str, tuple[int, list[tuple[int, Path]]]] = {}
 
     def exists(self) -> bool:
         """Whether it is that of a run that was registered, and not forgotten."""
-        return (self.folder / "run.json").exists()
+        return self._record.exists()
 
     def write_record(self, record: RunRecord) -> None:
         text = msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
-        with self._writing(self.folder / "run.json") as file:
+        with self._writing(self._record) as file:
             _replace(file, text)
 
     def read_record(self) -> RunRecord | None:
         """What is known of the run; None if nobody registered it, DflashError if the file cannot be read."""
-        file = self.folder / "run.json"
+        file = self._record
         try:
             return msgspec.json.decode(file.read_bytes(), type=RunRecord)
         except FileNotFoundError:
@@ -127,9 +134,11 @@ class Mirror:
 
     def path(self, stream: str, generation: int | None = None) -> Path:
         """Where a generation of `stream` lies; None is the newest."""
-        if not _STREAM.fullmatch(stream):
-            raise UsageError(f"{stream!r} is no stream of a run: {TRAIN_LOG} and attempts/<n>/output.log are")
-        file = self.folder / stream
+        file = self._copies.get(stream)
+        if file is None:
+            if not _STREAM.fullmatch(stream):
+                raise UsageError(f"{stream!r} is no stream of a run: {TRAIN_LOG} and attempts/<n>/output.log are")
+            file = self._copies[stream] = self.folder / stream
         if generation is None:
             return file
         aside = file.with_name(f"{file.stem}.{generation}{file.suffix}")
@@ -137,18 +146,24 @@ class Mirror:
 
     def older(self, stream: str) -> list[tuple[int, Path]]:
         """The generations that were set aside, oldest first."""
-        file = self.folder / stream
-        begin, end = f"{file.stem}.", file.suffix
+        file = self.path(stream)
+        # Asked at every poll of every run: pathlib takes ten times as long.
+        folder, name = os.path.split(file)
         try:
-            # Asked at every poll of every run: pathlib takes ten times as long.
-            names = os.listdir(file.parent)  # noqa: PTH208
+            changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
+            known = self._older.get(stream)
+            if known and known[0] == changed_ns:
+                return known[1]
+            names = os.listdir(folder)  # noqa: PTH208
         except FileNotFoundError:
             return []
-        middles = {name: name[len(begin) : -len(end)] for name in names if name.startswith(begin)}
-        found = [
-            (int(m), file.with_name(name)) for name, m in middles.items() if _NUMBER.fullmatch(m) and name.endswith(end)
-        ]
-        return sorted(found)
+        stem, _, suffix = name.rpartition(".")
+        begin, end = f"{stem}.", f".{suffix}"
+        middles = {one: one[len(begin) : -len(end)] for one in names if one.startswith(begin) and one.endswith(end)}
+        found = sorted((int(m), file.with_name(one)) for one, m in middles.items() if _NUMBER.fullmatch(m))
+        if time.time_ns() - changed_ns > _SETTLED_NS:
+            self._older[stream] = (changed_ns, found)
+        return found
 
     def size(self, stream: str, generation: int | None = None) -> int:
         """Bytes that are here of a generation of `stream`."""
@@ -171,16 +186,21 @@ class Mirror:
     def append(self, stream: str, data: bytes, cursor: Cursor) -> None:
         """Add what was read; `cursor` says where the far file stands after it. DflashError when that does not fit."""
         file = self.path(stream)
-        with self._writing(file), file.open("ab") as copy:
-            size = copy.tell()
+        with self._writing(file), _opened(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as copy:
+            size = os.fstat(copy).st_size
             if cursor.offset != size + len(data):
                 raise DflashError(
                     f"{file}: holds {size} bytes, so {len(data)} more cannot end at {cursor.offset}; read it again"
                 )
-            if cursor.inode != self._read_inode(file):
+            # Of an empty one, which may be that of a run that was forgotten and came again, nothing is believed.
+            if not size or stream not in self._inodes:
+                self._inodes[stream] = self._read_inode(file)
+            if cursor.inode != self._inodes[stream]:
                 # Before the bytes: after a crash between the two, no byte is claimed for the wrong file.
                 _replace(_inode_file(file), str(cursor.inode or "").encode())
-            copy.write(data)
+                self._inodes[stream] = cursor.inode
+            while data:
+                data = data[os.write(copy, data) :]
 
     def append_file(self, stream: str, source: IO[bytes], begin: int) -> None:
         """Add all that a file on this machine holds from byte `begin` on."""
@@ -251,9 +271,9 @@ def _replace(file: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[int]:
-    """A file to read from. Asked at every poll of every run: one of Python's takes three times as many calls."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+def _opened(file: Path, flags: int = os.O_RDONLY) -> Iterator[int]:
+    """A descriptor of a file. Asked at every poll of every run: one of Python's takes three times as many calls."""
+    descriptor = os.open(file, flags | os.O_CLOEXEC, 0o666)
     try:
         yield descriptor
     finally:

@@ -12,6 +12,8 @@ from dflash_tui.config import HostSpec
 from dflash_tui.hosts import open_host
 from dflash_tui.hosts.base import Channel, Host
 from dflash_tui.hosts.ssh import pool
+from dflash_tui.hosts.ssh.address import parse_address
+from dflash_tui.hosts.ssh.connect import connect
 
 from ..pvehost.fixtures import stanza
 from ..pvehost.proxy import FaultProxy
@@ -131,6 +133,21 @@ async def test_a_host_that_is_dropped_while_it_connects_leaves_nothing_open(box:
                 await one.run(["true"])
         await one.close()
         assert not [task for task in asyncio.all_tasks() if "Pool._connect" in repr(task.get_coro())]
+
+
+@pytest.mark.parametrize(
+    ("config", "cipher"),
+    [
+        ({}, "aes256-gcm@openssh.com"),
+        ({"Ciphers": "aes128-ctr,chacha20-poly1305@openssh.com"}, "aes128-ctr"),
+    ],
+    ids=["the quickest", "a person's choice"],
+)
+async def test_which_cipher_is_spoken(box: SshServer, ssh_config: Path, config: dict[str, str], cipher: str) -> None:
+    ssh_config.write_text(stanza("box", box, box.user, **config))
+    connection = await connect(parse_address("box", "hosts.box.address"))
+    assert connection.get_extra_info("send_cipher") == cipher
+    connection.abort()
 
 
 async def _talk(channels: list[Channel]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
-from dflash_tui.remote.agent import machine
+from dflash_tui.remote.agent import machine, mounts
 from dflash_tui.remote.check import Finding, check, found_in
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.machine import read_overview
@@ -130,8 +130,8 @@ async def test_facts_that_cannot_be_read_are_no_findings(agent: AgentClient, mon
 
 
 def test_the_file_system_of_a_path() -> None:
-    assert machine._file_system("/proc/self") == "proc"
-    assert machine._file_system("/") not in (None, "proc")
+    assert mounts.file_system("/proc/self") == "proc"
+    assert mounts.file_system("/") not in (None, "proc")
 
 
 def test_logind_is_asked_only_where_it_may_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -141,7 +141,7 @@ async def test_the_output_of_every_attempt_is_read_to_its_end(agent: AgentClient
     read = [copies.streams["run-1"].get(f"attempts/{n}/output.log", b"") for n in range(1, 6)]
     assert [len(data) for data in read] == [len(output) for output in outputs]
     assert read == outputs
-    assert [chunk.stream for chunk in (await copies.sweep())["run-1"].chunks] == [LOG, "attempts/5/output.log"]
+    assert (await copies.sweep())["run-1"].chunks == []
 
 
 HERE = {"boot_id": "none", "pid1_start": 1}

@@ -7,8 +7,8 @@ import pytest
 
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient
-from dflash_tui.remote.follow import LOG, sweep
-from dflash_tui.remote.status import read_status
+from dflash_tui.remote.follow import LOG, Heard, sweep
+from dflash_tui.remote.status import RunStatus, read_status
 from dflash_tui.runs import RunState
 
 STATUS: dict[str, Any] = {
@@ -106,6 +106,7 @@ class Scripted:
 
     def __init__(self, result: dict[str, Any], data: bytes) -> None:
         self.answer = (arrived(result), data)
+        self.told: dict[str, RunStatus] = {}
 
     async def ask(self, ops: list[dict[str, Any]], *, timeout_s: float) -> list[tuple[dict[str, Any], bytes]]:
         return [self.answer for _ in ops]
@@ -140,6 +141,18 @@ async def test_a_log_of_another_shape_is_refused(wrong: dict[str, Any]) -> None:
     assert isinstance(heard, HostError)
     assert str(heard).startswith("the agent gave a log that cannot be read")
     assert str(heard).isprintable()
+
+
+async def test_no_status_is_none_of_a_run_that_was_never_told() -> None:
+    agent = Scripted({"status": None, "chunks": []}, b"")
+    for told, kind in ((read_status(STATUS), Heard), (None, HostError)):
+        agent.told = {"run-1": told} if told else {}
+        heard = (await sweep(agent, {"run-1": {}}))["run-1"]  # type: ignore[arg-type]
+        assert isinstance(heard, kind)
+    agent = Scripted({"status": STATUS, "chunks": [{**CHUNK, "bytes": 5}]}, b"one\n")
+    agent.told = {"run-1": read_status(STATUS)}
+    assert isinstance((await sweep(agent, {"run-1": {}}))["run-1"], HostError)  # type: ignore[arg-type]
+    assert not agent.told, "what could not be read is to be told again"
 
 
 async def test_a_log_of_the_right_shape_and_a_refusal_in_any_words() -> None:

@@ -19,7 +19,7 @@ class Target:
     """`alias` is the word that ~/.ssh/config knows, `host` the machine, `key_host` its name in known_hosts files.
 
     `key_port` belongs to `key_host`. `identities` are the key files that it names and that are there, `agent_keys` the
-    public keys that an agent is limited to (None: no limit).
+    public keys that an agent is limited to (None: no limit). `names_ciphers`: a person has chosen among them.
     """
 
     alias: str
@@ -33,6 +33,7 @@ class Target:
     agent_keys: list[asyncssh.SSHKey] | None
     jumps: list[Address]
     connect_timeout_s: float | None
+    names_ciphers: bool
 
     @property
     def where(self) -> str:
@@ -73,6 +74,7 @@ def read_target(address: Address) -> Target:
         agent_keys=_public_keys(identities) if config.get("IdentitiesOnly") else None,
         jumps=_jumps(options.tunnel),
         connect_timeout_s=float(timeout_s) if isinstance(timeout_s, int) and timeout_s else None,
+        names_ciphers=config.get("Ciphers") is not None,
     )
 
 

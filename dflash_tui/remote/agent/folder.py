@@ -15,9 +15,10 @@ import json
 import os
 import re
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from .errors import Refused
+from .memory import recall
 
 RUNS, CODE = "dflash-runs", "dflash-code"
 LOG, OUTPUT_LOG = "train_log.jsonl", "output.log"
@@ -25,7 +26,17 @@ MARK = "DFLASH_RUN_DIR"
 RESERVE_BYTES = 4096
 LOCK_PATIENCE_S = 2.0
 _RUN_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_NUMBER = re.compile(r"[1-9]\d{0,5}")
 _STEP = re.compile(r"(\d+)$")
+
+
+class Records(NamedTuple):
+    """What the folder of an attempt says of it. Each is written beside it and renamed, so that the folder's own times
+    tell of every change."""
+
+    end: Optional[Dict[str, Any]]
+    state: Optional[Dict[str, Any]]
+    is_stopping: bool
 
 
 class Run:
@@ -48,11 +59,7 @@ class Run:
 
     def attempts(self) -> List[int]:
         """The numbers of the attempts that have a folder, rising."""
-        try:
-            names = os.listdir(self.path + "/attempts")
-        except FileNotFoundError:
-            return []
-        return sorted(int(name) for name in names if re.fullmatch(r"[1-9]\d{0,5}", name))
+        return recall(self.path + "/attempts", _numbers)
 
     def checkpoint(self) -> Optional[Dict[str, Any]]:
         """The newest checkpoint, which is a folder whose name ends in its step."""
@@ -88,6 +95,16 @@ class Attempt:
     def read(self, name: str) -> Optional[Dict[str, Any]]:
         return read_json(self.file(name))
 
+    def records(self) -> Records:
+        return recall(self.path, _records)
+
+    def heartbeat_age_s(self) -> Optional[float]:
+        """Since its supervisor last showed that it lives."""
+        try:
+            return time.time() - os.stat(self.file("state.json")).st_mtime
+        except FileNotFoundError:
+            return None
+
     def write(self, name: str, value: Any) -> None:
         write_json(self.file(name), value)
 
@@ -109,6 +126,19 @@ class Attempt:
         finally:
             os.close(fd)
         os.rename(reserve, self.file(name))
+
+
+def _numbers(path: str) -> List[int]:
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return []
+    return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+
+
+def _records(path: str) -> Records:
+    end = read_json(path + "/exit.json")
+    return Records(end, None if end else read_json(path + "/state.json"), os.path.exists(path + "/stop.json"))
 
 
 def absolute(path: str) -> str:

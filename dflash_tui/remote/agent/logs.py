@@ -1,6 +1,7 @@
 """Reading files that grow, from a cursor: offset, inode, and a hash of the bytes before the offset.
 
-Holds no state: what was read is known by the cursor that comes back in the next request.
+What was read is known by the cursor that comes back in the next request. What is remembered here (`memory.py`) only
+saves a look at a file that is as it was.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import os
 import stat
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import memory
 from .errors import Refused
 from .folder import LOG, OUTPUT_LOG, Run
-from .state import ALIVE, look
+from .state import ALIVE, UNKNOWN, look
 
 # One noisy run must not starve the others of its host, nor one answer the link.
 FILE_BYTES = 1 << 18
@@ -22,6 +24,10 @@ OUTPUT = "output"
 _ANCHOR_BYTES = 64
 
 Json = Dict[str, Any]
+
+_SAME: Json = {"reset": None, "more": False}
+# By the folder of each run that is followed, what was said last of its state.
+_told: Dict[str, Json] = {}
 
 
 def read(op: Json, budget: int) -> Tuple[Json, bytes]:
@@ -56,25 +62,46 @@ def follow(op: Json, budget: int) -> Tuple[Json, bytes]:
 
     Streams are `train_log.jsonl` and `attempts/<n>/output.log`, from the newest attempt that the cursors know on; of an
     older one that they know, the rest. What stands for `train_log.jsonl` is the file `log`, by default the one of that
-    name in the run's folder; for "output" it is the outputs of all attempts, one behind the other.
+    name in the run's folder; for "output" it is the outputs of all attempts, one behind the other. A stream without
+    news is left out; so is the status (null) when it is what was told last and `is_known` says that this arrived. It
+    has no ages, which always change, and no checkpoint: they are for `status` to tell.
     """
     run = Run(op["workdir"], op["run_id"])
     # The status first: what it says is over has been written, so what is read after it is complete.
     found, numbers = look(run)
+    found.update(age_s=None, heartbeat_age_s=None)
     cursors = op["cursors"]
     chunks: List[Json] = []
     pieces: List[bytes] = []
     for stream, is_final in _streams(run, numbers, cursors, is_over=found["state"] not in ALIVE):
-        request = {**cursors.get(stream, {}), "path": "%s/%s" % (run.path, stream), "final": is_final}
-        if stream == LOG and op.get("log") == OUTPUT:
-            meta, data = _read_outputs(run, request, budget)
+        cursor, log = cursors.get(stream, {}), op.get("log") if stream == LOG else None
+        if log == OUTPUT:
+            meta, data = _read_outputs(run, {**cursor, "final": is_final}, budget)
         else:
-            meta, data = read({**request, "path": op["log"]} if stream == LOG and op.get("log") else request, budget)
+            meta, data = _read_again(log or "%s/%s" % (run.path, stream), cursor, is_final, budget)
+        if "missing" in meta or not _is_news(meta, data):
+            continue
         budget -= len(data)
         pieces.append(data)
-        if not meta.get("missing"):
-            chunks.append({"stream": stream, "bytes": len(data), **meta})
-    return {"status": found, "chunks": chunks}, b"".join(pieces)
+        chunks.append({"stream": stream, "bytes": len(data), **meta})
+    is_known = op.get("is_known") and _told.get(run.path) == found
+    _told[run.path] = found
+    return {"status": None if is_known else {**UNKNOWN, **found}, "chunks": chunks}, b"".join(pieces)
+
+
+def _read_again(path: str, cursor: Json, is_final: bool, budget: int) -> Tuple[Json, bytes]:
+    """As `read`; of a file that is as it was when there was no news of it beyond this cursor, `_SAME`."""
+    stamp = memory.look(path)
+    if memory.held(path, stamp) == (cursor, is_final):
+        return _SAME, b""
+    meta, data = read({**cursor, "path": path, "final": is_final}, budget)
+    if "missing" not in meta and not _is_news(meta, data):
+        memory.keep(path, stamp, (cursor, is_final))
+    return meta, data
+
+
+def _is_news(meta: Json, data: bytes) -> bool:
+    return bool(data or meta["reset"] or meta["more"])
 
 
 def _read_outputs(run: Run, request: Json, budget: int) -> Tuple[Json, bytes]:

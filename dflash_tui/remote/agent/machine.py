@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional
 from . import gpus
 from .errors import Refused, sentence
 from .folder import RUNS, absolute
+from .mounts import file_system
 from .probe import ask_program, ask_python
 from .state import ALIVE, statuses
 
@@ -103,7 +104,7 @@ def _disk(path: str) -> Json:
         "free_files": found.f_favail if found.f_files else None,
         "is_read_only": bool(found.f_flag & os.ST_RDONLY),
         "is_noexec": bool(found.f_flag & os.ST_NOEXEC),
-        "kind": _file_system(path),
+        "kind": file_system(path),
         "why_not_written": _why_not_written(path),
     }
 
@@ -117,23 +118,6 @@ def _why_not_written(path: str) -> Optional[str]:
     except OSError as e:
         return sentence(e)
     return None
-
-
-def _file_system(path: str) -> Optional[str]:
-    """The kind of the mount that `path` is on: the last one mounted over the longest prefix of it."""
-    path = os.path.realpath(path)
-    found, longest = None, -1
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
-            for line in f:
-                fields = line.split(" ")
-                # A blank in a path is written as its octal number.
-                place = fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
-                if (path + "/").startswith(place.rstrip("/") + "/") and len(place) >= longest:
-                    found, longest = fields[fields.index("-") + 1], len(place)
-    except (OSError, ValueError, IndexError):
-        return None
-    return found
 
 
 def _lock(workdir: str) -> Json:

@@ -1,4 +1,4 @@
-"""The agent's life: requests in on stdin, answers out on stdout, gone when nobody asks any more. Holds no state."""
+"""The agent's life: requests in on stdin, answers out on stdout, gone when nobody asks any more."""
 
 from __future__ import annotations
 

@@ -13,6 +13,9 @@ from .verdict import logged_end, verdict
 
 OVER = ("finished", "stopped", "interrupted", "failed", "lost")
 ALIVE = ("starting", "running", "stopping", "orphaned")
+UNKNOWN = dict.fromkeys(
+    ("reason", "code", "signal", "attempt", "pid", "age_s", "heartbeat_age_s", "note", "checkpoint")
+)
 _LOST = {
     "host-rebooted": "its machine was started anew while it ran: resume it",
     "container-restarted": "its container was started anew while it ran: resume it",
@@ -22,28 +25,18 @@ _LOST = {
 
 def status(run: Run) -> Dict[str, Any]:
     """State, reason, code, signal, attempt, pid, ages in seconds and the newest checkpoint of a run."""
-    return look(run)[0]
+    found, _ = look(run)
+    if "heartbeat_age_s" not in found and found["state"] in (*ALIVE, "lost") and found["attempt"]:
+        found["heartbeat_age_s"] = run.attempt(found["attempt"]).heartbeat_age_s()
+    return {**UNKNOWN, **found, "checkpoint": run.checkpoint()}
 
 
 def look(run: Run) -> Tuple[Dict[str, Any], List[int]]:
-    """The `status` of a run, and the numbers of its attempts that it was seen by."""
-    found = {
-        "run_id": run.run_id,
-        "reason": None,
-        "code": None,
-        "signal": None,
-        "attempt": None,
-        "pid": None,
-        "age_s": None,
-        "heartbeat_age_s": None,
-        "note": None,
-        "checkpoint": run.checkpoint(),
-    }
+    """What is known of a run's state, and the numbers of its attempts that it was seen by."""
     # Asked before anything is read: a run that ends while we look is then still "running", and over the next time.
     locked = is_locked(run)
     numbers = run.attempts()
-    found.update(newest_attempt(run, locked, numbers))
-    return found, numbers
+    return {"run_id": run.run_id, "attempt": None, **newest_attempt(run, locked, numbers)}, numbers
 
 
 def statuses(workdir: str) -> Dict[str, Any]:
@@ -81,23 +74,16 @@ def newest_attempt(run: Run, locked: bool, numbers: List[int]) -> Dict[str, Any]
 
 
 def _of_attempt(attempt: Attempt, locked: bool) -> Optional[Dict[str, Any]]:
-    end = attempt.read("exit.json")
+    end, state, is_stopping = attempt.records()
     if end:
         return _ended(end)
-    state = attempt.read("state.json")
     if state is None:
         return None
-    now = time.time()
-    found = {
-        "pid": state["child"][0] if state["child"] else None,
-        "age_s": now - state["started"],
-        "heartbeat_age_s": now - os.stat(attempt.file("state.json")).st_mtime,
-    }
     if "adopted" in state and not locked:
         return {**adopted.state_now(attempt, state), "attempt": attempt.number}
+    found = {"pid": state["child"][0] if state["child"] else None, "age_s": time.time() - state["started"]}
     if locked:
-        stopping = os.path.exists(attempt.file("stop.json"))
-        return {**found, "state": "stopping" if stopping else "running"}
+        return {**found, "state": "stopping" if is_stopping else "running"}
     end = attempt.read("exit.json")
     if end:
         return _ended(end)
