@@ -6,8 +6,9 @@ from pathlib import Path
 
 from dflash_tui import paths
 from dflash_tui.errors import UsageError
-from dflash_tui.store.panel_files import has_header, parse
+from dflash_tui.store.panel_files import has_header, load_panels, parse
 
+_TITLE = re.compile(r"^-+ *title:.*$", re.MULTILINE)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
@@ -19,14 +20,19 @@ def place_of(name: str) -> Path:
 
 
 def panel_text(name: str, sql: str, chart: str) -> str:
-    """The whole file. A header that `sql` has already stays; else it gets one, with `chart` for its line of that name.
+    """The whole file. A header that `sql` has already stays, but a title that is another panel's; else it gets one, with
+    `chart` for its line of that name.
 
     UsageError says what is wrong with a header.
     """
     file = place_of(name)
     text = sql.strip("\n").rstrip(" ;\n")
-    if not has_header(file, text):
-        title = name.replace("_", " ").replace("-", " ")
+    title = name.replace("_", " ").replace("-", " ")
+    if has_header(file, text):
+        known = parse(name, file, text).title
+        if any(other.title == known and other.name != name for other in load_panels()):
+            text = _TITLE.sub(f"-- title: {title}", text, count=1)
+    else:
         # The empty line ends the header: a comment of the query's own is none of its keys.
         text = f"-- A query of one's own.\n--\n-- title: {title}\n-- chart: {chart}\n-- order: 900\n\n{text}"
     parse(name, file, text)

@@ -325,9 +325,8 @@ class QueryScreen(MainScreen):
 
     async def _save(self, name: str) -> None:
         view, editor = self._view, self._editor
-        text = query_keeping.text_of_panel(
-            name, editor.text, editor.statement, view.asked, view.view, view.table.column
-        )
+        shown = (view.asked, view.view, view.table.column)
+        text = await asyncio.to_thread(query_keeping.text_of_panel, name, editor.text, editor.statement, *shown)
         file, found = await self.seat.ask(partial(query_keeping.save, name, text, self._run, self._window))
         if found is None or found.state == "rows":
             tell(self, f"the panel {name} is on the Run screen: {file}")

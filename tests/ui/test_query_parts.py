@@ -258,6 +258,9 @@ def test_a_query_becomes_a_panel_that_is_read_as_one() -> None:
 def test_the_panel_that_was_edited_keeps_its_header() -> None:
     text = (paths.bundled("sql") / "panels" / "loss.sql").read_text()
     assert text_of(text, name="loss").strip("\n ;") == text.strip("\n ;")
+    other = text_of(text, name="loss-of-mine")
+    assert "-- title: loss of mine\n-- chart: band" in other
+    assert len(other.splitlines()) == len(text.splitlines())
     assert window_in("-- A.\n--\n-- window: last 2000\nselect 1") == Window.last_rows(2000)
     assert window_in("select 1") is None
 
