@@ -20,8 +20,8 @@ def place_of(name: str) -> Path:
 
 
 def panel_text(name: str, sql: str, chart: str) -> str:
-    """The whole file. A header that `sql` has already stays, but a title that is another panel's; else it gets one, with
-    `chart` for its line of that name.
+    """The whole file. A header that `sql` has already stays, save a title that is another panel's; else it gets one,
+    with `chart` for its line of that name.
 
     UsageError says what is wrong with a header.
     """
