@@ -24,8 +24,9 @@ def read_at(columns: Sequence[str], rows: Rows, axes: Axes, x: float) -> Reading
     if at is None:
         return None
     row = rows[at : at + 1]
-    names = [*(named(axes, "y") or [named_or(axes, "y", columns, 1)]), *named(axes, "y2")]
-    parts = [f"{name} {number(numbers(columns, row, name)[0])}" for name in names]
+    first, *others = [*(named(axes, "y") or [named_or(axes, "y", columns, 1)]), *named(axes, "y2")]
+    parts = [f"{first} {number(numbers(columns, row, first)[0])}"]
+    parts += [f"{name} {number(value)}" for name in others if (value := numbers(columns, row, name)[0]) is not None]
     if "low" in axes and "high" in axes:
         low, high = (number(numbers(columns, row, axes[key])[0]) for key in ("low", "high"))
         if low != ABSENT:

@@ -77,7 +77,7 @@ class Panel(Widget, can_focus=True):
         self._canvas: Canvas | None = None
         self._strips: list[Strip] | None = None
         self._inks = Inks(self)
-        self._titles: tuple[str, str, bool] | None = None
+        self._titles: tuple[str, str, int, bool] | None = None
 
     @property
     def scale(self) -> Literal["linear", "log"]:
@@ -205,9 +205,9 @@ class Panel(Widget, can_focus=True):
         title += f" ({', '.join(own)})" if own else ""
         headline = visible(self._reading() or result.headline or "") if result and result.state == "rows" else ""
         has_frame = bool(self.styles.border_bottom[0])
-        if (title, fitting(headline, width), has_frame) == self._titles:
+        if (title, headline, width, has_frame) == self._titles:
             return
-        self._titles = title, fitting(headline, width), has_frame
+        self._titles = title, headline, width, has_frame
         if has_frame:
             self.border_title = Content(title)
             self.border_subtitle = Content(fitting(headline, width - 2))
@@ -218,8 +218,10 @@ class Panel(Widget, can_focus=True):
 
     def _reading(self) -> str | None:
         """The values at the cursor, instead of the headline."""
-        result, cursor = self.result, self._sight.cursor
+        result, (_, limits, cursor, _) = self.result, self._sight
         if result is None or cursor is None or not self._is_over_steps:
+            return None
+        if limits is not None and not limits.first <= cursor <= limits.last:
             return None
         try:
             reading = read_at(result.columns, result.rows, result.axes, cursor)

@@ -100,5 +100,7 @@ class View:
     def _at(self, first: float, size: float, whole: Extent) -> "View":
         first = min(max(first, whole.first), whole.last - size)
         is_newest = first + size >= whole.last - 0.5
-        begin = math.floor(first)
-        return replace(self, zoom=Window.between(begin, OPEN_END if is_newest else begin + math.ceil(size)))
+        begin, end = math.floor(first), math.floor(first) + math.ceil(size)
+        # A cursor that is out of sight would speak of rows that nobody sees.
+        cursor = self.cursor if self.cursor is not None and begin <= self.cursor <= end + 1 else None
+        return replace(self, zoom=Window.between(begin, OPEN_END if is_newest else end), cursor=cursor)

@@ -5,7 +5,7 @@
 -- title: two windows
 -- chart: table
 -- order: 4
--- units: -, -, -, -, %, rows, rows
+-- units: -, -, -, %, -, rows, rows
 -- cache: run
 select format('a {:,}..{:,} · b {:,}..{:,}', coalesce($a_first, $last - 2 * size + 1), coalesce($a_last, $last - size),
   coalesce($b_first, $last - size + 1), coalesce($b_last, $last))
@@ -34,7 +34,7 @@ figures as (
     count_if(side = 'a') as n_a, count_if(side = 'b') as n_b
   from long_form where isfinite(x) group by metric
 )
-select metric, a, b, b - a as delta, 100 * (b - a) / nullif(abs(a), 0) as pct, n_a, n_b
+select metric, a, b, 100 * (b - a) / nullif(abs(a), 0) as pct, b - a as delta, n_a, n_b
 from figures
 order by list_position(['loss', 'accuracy', 'accept_len', 'ddtree_streak8', 'grad_norm', 'lr', 'noise_std',
   'tok_per_sec', 'padding_eff', 'avg_batch_size', 'avg_seq_len'], metric);

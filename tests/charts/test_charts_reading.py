@@ -29,7 +29,7 @@ def test_what_is_missing_there_is_said() -> None:
     assert read_at(COLUMNS, rows, BAND, 10) == (0, ["p50 NaN", "n 0"])
     assert read_at(["step", "tau", "lookup"], [[0, 1.5, None]], {"y": "tau", "y2": "lookup"}, 0) == (
         0,
-        ["tau 1.500", "lookup -"],
+        ["tau 1.500"],
     )
 
 

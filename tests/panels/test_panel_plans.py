@@ -117,10 +117,10 @@ def test_two_windows_are_held_against_one_another(store: Database, tmp_path: Pat
     asked = (Window.between(1, 9), Window.between(41, 50))
     [found] = store.report("run", ["windows"], Window(), 10, asked)
     assert found.headline == "a 1..9 · b 41..50"
-    assert found.columns == ["metric", "a", "b", "delta", "pct", "n_a", "n_b"]
+    assert found.columns == ["metric", "a", "b", "pct", "delta", "n_a", "n_b"]
     assert found.rows == [
-        ["loss", 95.5, 54.5, -41.0, pytest.approx(-100 * 41 / 95.5), 8, 10],
-        ["grad_norm", 0.0, 0.0, 0.0, None, 9, 10],
+        ["loss", 95.5, 54.5, pytest.approx(-100 * 41 / 95.5), -41.0, 8, 10],
+        ["grad_norm", 0.0, 0.0, None, 0.0, 9, 10],
     ]
     [halves] = store.report("run", ["windows"], Window(), 10)
     assert halves.headline == "a 1..25 · b 26..50" and halves.rows[0][-2:] == [24, 25]

@@ -54,6 +54,13 @@ def test_panning_stops_at_both_ends() -> None:
     assert VIEW.panned(WHOLE, 0.5) == VIEW, "nothing is zoomed"
 
 
+def test_a_cursor_that_a_pan_leaves_behind_is_put_away() -> None:
+    view = replace(VIEW, cursor=500.0).zoomed(WHOLE, 0.2)
+    assert (zoomed_to(view), view.cursor) == ((400, 600), 500)
+    assert view.panned(Extent(400, 600), 0.25).cursor == 500
+    assert view.panned(Extent(400, 600), 0.75).cursor is None
+
+
 def test_the_cursor_begins_at_the_newest_row_and_pans_at_the_end_of_a_zoom() -> None:
     view = VIEW.moved(STEPS, -1, WHOLE)
     assert view.cursor == 1000
