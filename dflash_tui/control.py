@@ -212,7 +212,9 @@ def forget_question(run: Run, num_rows: int) -> str:
     there = (
         f"It goes on, on {run.host}, where `hosts scan` finds it again." if is_alive else f"{run.host} keeps its own."
     )
-    question = f"Forget {run.run_id} ({run.state}), its {number(num_rows)} rows and its mirror here?"
+    question = (
+        f"Forget {run.run_id} ({run.state}), its {number(num_rows)} row{'s' * (num_rows != 1)} and its mirror here?"
+    )
     return f"{question} {there}" if run.host else question
 
 

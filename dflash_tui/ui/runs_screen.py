@@ -7,6 +7,7 @@ import string
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, repeat
 from typing import ClassVar
 
 from textual import on
@@ -151,7 +152,7 @@ class RunsScreen(MainScreen):
 
     def _rows(self) -> Iterator[RunRow]:
         """Those that the filter lets through, the newest first."""
-        marks = dict(zip(self._marked, string.ascii_letters, strict=False))
+        marks = dict(zip(self._marked, chain(string.ascii_letters, repeat("+")), strict=False))
         since_s, none = self._clock() - self._seen_at, Figures()
         for run in self._runs:
             figures = self._figures.get(run.run_id, none)
