@@ -184,7 +184,8 @@ def sentences(row: HostRow, *, is_brief: bool = False) -> Iterator[str]:
 
 def _node_sentences(row: HostRow) -> Iterator[str]:
     if row.line.container is not None:
-        yield "no host yet: a adds it"
+        elsewhere = row.line.container.node
+        yield f"lives on the node {visible(elsewhere)}: a adds it there" if elsewhere else "no host yet: a adds it"
     elif row.node is not None and row.node.trouble:
         yield visible(row.node.trouble)
     elif row.node is not None and row.node.looked_at is not None:

@@ -50,7 +50,11 @@ def where(row: HostRow) -> str:
     """What it is, and where."""
     spec, container = row.line.spec, row.line.container
     if spec is None:
-        return f"container {container.vmid} on {visible(row.line.node or '')}" if container else "a Proxmox node"
+        if container is None:
+            return "a Proxmox node"
+        if container.node:
+            return visible(f"container {container.vmid} on {container.node}, a node of the cluster of {row.line.node}")
+        return f"container {container.vmid} on {visible(row.line.node or '')}"
     if spec.kind == "proxmox":
         name = f" ({container.name})" if container else ""
         return visible(f"container {spec.vmid}{name} on {spec.address}{_rest(spec)}")

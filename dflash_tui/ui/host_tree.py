@@ -23,7 +23,10 @@ class Line:
 
 
 def tree(hosts: Mapping[str, HostSpec], containers: Mapping[str, Sequence[Container]]) -> list[Line]:
-    """`local` first, then the order of the file; `containers` are those that the node at an address told of."""
+    """`local` first, then the order of the file; `containers` are those that the node at an address told of.
+
+    Each node of a cluster tells of all its containers: one is listed where it lives, if that node is here, else once.
+    """
     ordered = sorted(hosts.values(), key=lambda spec: spec.name != LOCAL)
     tops: dict[str, Line] = {}
     for spec in ordered:
@@ -35,16 +38,20 @@ def tree(hosts: Mapping[str, HostSpec], containers: Mapping[str, Sequence[Contai
     for spec in ordered:
         if spec.kind == "proxmox" and spec.address and spec.address not in tops:
             tops[spec.address] = Line(f"node {spec.address}", spec.address, node=spec.address)
+    listed = {(one.vmid, one.name) for told in containers.values() for one in told if one.node is None}
     lines = []
     for key, top in tops.items():
-        below = list(_below(key, ordered, containers.get(key, ())))
+        below = list(_below(key, ordered, containers.get(key, ()), listed))
         lines.append(top)
         lines += [_hung(line, is_last=number == len(below)) for number, line in enumerate(below, 1)]
     return lines
 
 
-def _below(address: str, hosts: Sequence[HostSpec], told: Sequence[Container]) -> Iterator[Line]:
-    """The containers of a node: those that are hosts, then those that are not."""
+def _below(
+    address: str, hosts: Sequence[HostSpec], told: Sequence[Container], listed: set[tuple[int, str]]
+) -> Iterator[Line]:
+    """The containers of a node: those that are hosts, then those that are not, last those of its cluster that are not
+    `listed` yet."""
     by_vmid = {one.vmid: one for one in told}
     known = set()
     for spec in hosts:
@@ -52,10 +59,12 @@ def _below(address: str, hosts: Sequence[HostSpec], told: Sequence[Container]) -
             known.add(spec.vmid)
             container = by_vmid.get(spec.vmid or 0)
             yield Line(f"host {spec.name}", spec.name, spec=spec, node=address, container=container)
-    for one in told:
-        # One on another node of the cluster is reached there.
-        if one.vmid not in known and one.node is None:
-            yield Line(f"container {address} {one.vmid}", f"{one.vmid} {one.name}", node=address, container=one)
+    for one in sorted(told, key=lambda one: one.node is not None):
+        is_new = one.node is None or (one.vmid, one.name) not in listed
+        if one.vmid not in known and is_new:
+            listed.add((one.vmid, one.name))
+            name = f"{one.vmid} {one.name}" + (f" on {one.node}" if one.node else "")
+            yield Line(f"container {address} {one.vmid}", name, node=address, container=one)
 
 
 def _hung(line: Line, *, is_last: bool) -> Line:

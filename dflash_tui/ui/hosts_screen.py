@@ -179,6 +179,10 @@ class HostsScreen(MainScreen):
         spec = self._host or self._node_spec()
         if spec is None:
             return
+        container = self._list.selected.line.container if self._list.selected else None
+        if self._host is None and container is not None and container.node:
+            tell(self, f"container {container.vmid} lives on the node {container.node}: a adds it there")
+            return
         try:
             words = shell_words(spec)
         except UsageError as e:
@@ -203,7 +207,8 @@ class HostsScreen(MainScreen):
         wish = Wish()
         if row is not None and row.line.spec is None and row.line.node is not None:
             container = row.line.container
-            wish = Wish(row.line.node, container.name if container else "", container.vmid if container else None)
+            address = (container and container.node) or row.line.node
+            wish = Wish(address, container.name if container else "", container.vmid if container else None)
         self.app.push_screen(AddHostScreen(self.seat, wish), self._added)
 
     def _added(self, name: str | None) -> None:

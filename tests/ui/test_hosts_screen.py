@@ -13,12 +13,16 @@ from textual.widgets import Input, Select
 from dflash_tui.config import HostSpec
 from dflash_tui.control import LaunchRequest
 from dflash_tui.errors import UnreachableError
+from dflash_tui.hosts.containers import Container
 from dflash_tui.machines import Look
 from dflash_tui.remote.check import Finding
 from dflash_tui.ui.commands import actions
+from dflash_tui.ui.host_tree import tree
 
 from .cockpit import screen_text, sees, sees_no, types, until
 from .scripted_hosts import SPECS, make_hosts_app, spec
+
+FAR = Container(300, "far", "running", node="pve3")
 
 
 @asynccontextmanager
@@ -55,9 +59,9 @@ async def test_a_silent_host_has_its_sentence_and_since_when() -> None:
 
 async def test_hostile_names_are_text_and_a_tree_says_what_hangs_where() -> None:
     async with hosts_screen() as (pilot, _):
-        await sees(pilot, "├ ct200", "├ ct201", "└ 205 [b]evil\\x1b")
+        await sees(pilot, "├ ct200", "├ ct201", "├ 205 [b]evil\\x1b", "└ 300 far on pve2")
         text = screen_text(pilot.app)
-        assert "\x1b" not in text and "300 far" not in text, "one on another node is reached there"
+        assert "\x1b" not in text
         assert text.index("local") < text.index("gpu2") < text.index("pve") < text.index("ct200")
 
 
@@ -167,6 +171,34 @@ async def test_a_container_becomes_a_host_by_two_keys(home: Path) -> None:
         await sees(pilot, "b-evil-x1b-2J was added", "Hosts 9")
         text = '[hosts.b-evil-x1b-2J]\nkind = "proxmox"\naddress = "pve"\nvmid = 205\n'
         assert ("add", text) in seat.said and ("check", "b-evil-x1b-2J") in seat.said
+
+
+async def test_a_container_of_another_node_is_added_there(home: Path) -> None:
+    async with hosts_screen() as (pilot, _):
+        await go_to(pilot, "300 far on pve2")
+        await sees(
+            pilot, "container 300 on pve2, a node of the cluster of pve", "lives on the node pve2: a adds it there"
+        )
+        await pilot.press("s")
+        await sees(pilot, "container 300 lives on the node pve2: a adds it there")
+        await pilot.press("a")
+        await sees(pilot, "Add a host")
+        fields = {field.id: field.value for field in pilot.app.screen.query(Input)}
+        assert (fields["address"], fields["vmid"], fields["name"]) == ("pve2", "300", "far")
+
+
+def test_each_container_of_a_cluster_is_listed_once() -> None:
+    """Where it lives, if that node is here; else under the first that tells of it."""
+    hosts = {
+        name: HostSpec(kind="proxmox", name=name, address=address, vmid=vmid)
+        for name, address, vmid in (("a", "pve1", 100), ("b", "pve2", 200))
+    }
+    told = {
+        "pve1": [Container(100, "a", "running"), Container(200, "b", "running", node="pve2"), FAR],
+        "pve2": [Container(200, "b", "running"), Container(201, "c", "stopped"), Container(101, "d", "running"), FAR],
+    }
+    names = [line.name for line in tree(hosts, told)]
+    assert names == ["pve1", "a", "300 far on pve3", "pve2", "b", "201 c", "101 d"]
 
 
 async def test_a_host_that_cannot_be_reached_is_added_only_unseen(home: Path, ssh_config: Path) -> None:
