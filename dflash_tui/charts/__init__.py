@@ -11,8 +11,8 @@ from dflash_tui.charts.bars import draw_bars
 from dflash_tui.charts.canvas import Canvas, Role, Span
 from dflash_tui.charts.histogram import draw_histogram
 from dflash_tui.charts.line import draw_line
-from dflash_tui.charts.options import NO_OPTIONS, Mark, Options
-from dflash_tui.charts.overlay import MAX_TRACES, Level, Trace, draw_overlay
+from dflash_tui.charts.options import NO_OPTIONS, Level, Mark, Options
+from dflash_tui.charts.overlay import MAX_TRACES, Trace, draw_overlay
 from dflash_tui.charts.series import Axes, ChartError, Rows
 from dflash_tui.charts.sparks import draw_sparks, spark
 from dflash_tui.charts.stat import draw_stat

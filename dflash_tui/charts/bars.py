@@ -16,6 +16,7 @@ from dflash_tui.charts.series import Axes, Rows, named, named_or, numbers, sort_
 
 _MIN_BAR = 4
 _REST = "·"
+_TARGET = "┃"
 _NO_VALUE = "no value"
 
 
@@ -40,7 +41,10 @@ def draw_bars(
     unit: str | None = None,
     options: Options = NO_OPTIONS,
 ) -> Canvas:
-    """Axes: x (labels; first column), y (values; second column), n (counts; the column "n" if there is one)."""
+    """Axes: x (labels; first column), y (values; second column), n (counts; the column "n" if there is one).
+
+    A target is a stroke in the bar of its label; the share of it that is reached stands instead of n.
+    """
     canvas = Canvas(width, height)
     labels = texts(columns, rows, named_or(axes, "x", columns, 0))
     values = numbers(columns, rows, named_or(axes, "y", columns, 1))
@@ -50,8 +54,11 @@ def draw_bars(
     said = [_NO_VALUE if v is None else t for v, t in zip(values, column(values), strict=True)]
     said = [f"{text} {unit}" if unit and v is not None else text for text, v in zip(said, drawable, strict=True)]
     counts = _counts(columns, rows, axes)
+    targets = [options.targets.get(label) for label in labels]
+    if any(target is not None for target in targets):
+        counts = [_share(v, target) for v, target in zip(drawable, targets, strict=True)]
     layout = _lay_out(canvas.width, labels, said, counts)
-    axis = _axis(scale, [v for v in drawable if v is not None])
+    axis = _axis(scale, [v for v in (*drawable, *targets) if v is not None])
     num_shown = len(rows) if len(rows) <= canvas.height else canvas.height - 1
     stride = 2 if 2 * num_shown - 1 <= canvas.height else 1
     for i in range(num_shown):
@@ -59,9 +66,15 @@ def draw_bars(
         if layout.bar and axis is not None:
             x = layout.label + 1 if layout.label else 0
             _draw_bar(canvas, x, i * stride, layout.bar, axis, drawable[i])
+            if (target := targets[i]) is not None and axis.shows(target):
+                canvas.put(x + axis.placer(layout.bar)(target), i * stride, _TARGET, Role.MARK)
     if num_shown < len(rows):
         canvas.write(0, num_shown, fit(f"… {len(rows) - num_shown} more", canvas.width), Role.MUTED)
     return canvas
+
+
+def _share(value: float | None, target: float | None) -> str:
+    return "" if value is None or not target else f"{value / target:.0%}"
 
 
 def _counts(columns: Sequence[str], rows: Rows, axes: Axes) -> list[str]:

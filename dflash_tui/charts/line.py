@@ -12,8 +12,8 @@ from dflash_tui.charts.canvas import Canvas, Role
 from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID, Dots
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
-from dflash_tui.charts.marks import cross_out, draw_cursor, draw_marks, label_marks, point_beyond
-from dflash_tui.charts.options import NO_OPTIONS, Options
+from dflash_tui.charts.marks import LEVEL, cross_out, draw_cursor, draw_level, draw_marks, label_marks, point_beyond
+from dflash_tui.charts.options import NO_OPTIONS, Level, Options
 from dflash_tui.charts.scale import fit_scale
 from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, numbers, sort_out
 from dflash_tui.charts.smoothing import smooth
@@ -62,16 +62,20 @@ def draw_line(
     shown += [v for edges in lines.band if edges for v in edges]
     if axes.get("clip") == "outliers" and scale == "linear":
         shown = _inliers(shown)
+    shown += [level.value for level in options.levels] if shown else []
     x, y = fit_scale(axes.get("x_scale", "linear"), options.x_limits or lines.xs), fit_scale(scale, shown)
     if x is None or y is None or not lines.xs:
         fates = lines.tally.fates()
         return canvas.note(f"nothing to draw: {fates}" if fates else "no rows" if not rows else "no rows in view")
     lines.tally.num_clipped = sum(not y.low <= v <= y.high for values in lines.series for v in values if v is not None)
-    frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit))
+    frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit, options.levels))
     canvas.x_of = frame.x_of
     draw_axes(frame, named_or(axes, "x", columns, 0))
     if lines.band:
         draw_band(frame, lines.xs, lines.band)
+    for level in options.levels:
+        if y.shows(level.value):
+            draw_level(frame, level.value)
     draw_marks(frame, options.marks)
     draw_cursor(frame, options.cursor)
     for values in lines.raw:
@@ -130,19 +134,20 @@ def _inliers(values: list[float]) -> list[float]:
     return [v for v in values if first - reach <= v <= third + reach] if reach else values
 
 
-def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None) -> int:
+def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence[Level]) -> int:
     """The row above the plot: unit and legend left, what was left out right. Returns how many rows it took."""
     notes = lines.tally.notes()
     # A line that the run never had, its declared schedule say, is not told of.
     there = [i for i, values in enumerate(lines.series) if any(v is not None for v in values)]
     has_legend = there not in ([], [0])
     has_unit = bool(unit) and canvas.height >= _MIN_ROWS_FOR_UNIT
-    if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or notes):
+    if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or levels or notes):
         return 0
     left = [(unit, Role.LABEL)] if unit and has_unit else []
     if has_legend:
         looks = [(lines.names[i], *_LOOKS[i]) for i in there]
         left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, role, pattern in looks]
+    left += [(f"{LEVEL * 2} {level.name}", Role.TEXT) for level in levels]
     notes = fit(notes, canvas.width)
     canvas.write_right(canvas.width, 0, notes, Role.BAD)
     x, end = 0, canvas.width - (text_width(notes) + 2 if notes else 0)

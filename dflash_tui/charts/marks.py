@@ -1,4 +1,4 @@
-"""What stands out on a plot: lines at an x, the cursor, crosses for values that are no numbers, triangles for clipped.
+"""What stands out on a plot: lines at an x or at a value, crosses for what is no number, triangles for what is clipped.
 
 Owns these signs. They are characters, not dots, so that they read without colour.
 """
@@ -11,6 +11,7 @@ from dflash_tui.charts.frame import GRID, Frame
 from dflash_tui.charts.options import Mark
 
 CURSOR = "┃"
+LEVEL = "╌"
 _FREE = {" ", GRID, SHADE}
 
 
@@ -41,6 +42,12 @@ def draw_cursor(frame: Frame, x: float | None) -> None:
         frame.canvas.put(column, y, CURSOR, Role.FOCUS)
     if frame.has_x_axis:
         frame.canvas.put(column, frame.bottom + 1, "┸", Role.FOCUS)
+
+
+def draw_level(frame: Frame, value: float) -> None:
+    """A dashed line from edge to edge at a value of the y axis."""
+    row = frame.bottom - frame.y.placer(4 * frame.height)(value) // 4
+    frame.canvas.rule(frame.left, row, frame.width, LEVEL, Role.TEXT)
 
 
 def cross_out(frame: Frame, xs: Sequence[float]) -> None:

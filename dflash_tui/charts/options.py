@@ -1,7 +1,7 @@
 """What a viewer adds to a panel at the moment: none of it is part of the panel's own question."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +10,14 @@ class Mark:
 
     x: float
     label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A value that is drawn from edge to edge, and what the legend says of it."""
+
+    value: float
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +31,10 @@ class Options:
     x_limits: tuple[float, float] | None = None
     cursor: float | None = None
     smoothing: float = 0.0
+    levels: Sequence[Level] = ()
+    """What a line is held against."""
+    targets: Mapping[str, float] = field(default_factory=dict)
+    """What bars are held against, by their labels."""
 
 
 NO_OPTIONS = Options()

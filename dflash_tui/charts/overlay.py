@@ -13,13 +13,13 @@ from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
 from dflash_tui.charts.line import draw_series
-from dflash_tui.charts.marks import cross_out
+from dflash_tui.charts.marks import LEVEL, cross_out, draw_level
+from dflash_tui.charts.options import Level
 from dflash_tui.charts.scale import fit_scale
 from dflash_tui.charts.series import sort_out
 from dflash_tui.charts.tally import Tally
 
 MAX_TRACES = 4
-LEVEL = "╌"
 _LOOKS = ((Role.DATA, SOLID), (Role.SECOND, DOTTED), (Role.THIRD, DASHED), (Role.MARK, DOTTED))
 _OTHERS = (Role.MUTED, DOTTED)
 _GAP = "  "
@@ -36,14 +36,6 @@ class Trace:
     xs: Sequence[float | None]
     values: Sequence[float | None]
     is_other: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A value that is drawn from edge to edge, and what the legend says of it."""
-
-    value: float
-    name: str
 
 
 def draw_overlay(
@@ -72,7 +64,7 @@ def draw_overlay(
     frame = lay_out(canvas, x, y, _draw_legend(canvas, traces, looks, levels, unit))
     draw_axes(frame, x_name)
     for level in levels:
-        _draw_level(frame, level.value)
+        draw_level(frame, level.value)
     # The first last: it lies on top.
     for (xs, values), (role, pattern) in reversed(list(zip(drawn, looks, strict=True))):
         draw_series(frame, xs, values, role, pattern)
@@ -130,11 +122,6 @@ def _draw_legend(
         canvas.write(x, y, fit(text, canvas.width - x), role)
         x += text_width(text) + len(_GAP)
     return y + 1
-
-
-def _draw_level(frame: Frame, value: float) -> None:
-    row = frame.bottom - frame.y.placer(4 * frame.height)(value) // 4
-    frame.canvas.write(frame.left, row, LEVEL * frame.width, Role.TEXT)
 
 
 def _draw_signs(

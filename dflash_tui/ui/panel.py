@@ -20,9 +20,11 @@ from dflash_tui.charts.format import number
 from dflash_tui.charts.marks import CURSOR
 from dflash_tui.charts.reading import read_at
 from dflash_tui.charts.smoothing import LEVELS
+from dflash_tui.references import Reference
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.chart import CHART_CLASSES, Inks
+from dflash_tui.ui.held import HELD, held_against
 from dflash_tui.ui.view import Extent
 
 TABLES = ("table", "stat")
@@ -34,12 +36,16 @@ GAP = "  "
 
 
 class Sight(NamedTuple):
-    """What all panels of a dashboard share. Marks, limits and cursor are steps; `course` is where these lie instead."""
+    """What all panels of a dashboard share. Marks, limits and cursor are steps; `course` is where these lie instead.
+
+    `reference` is what those panels are held against that show a figure of it.
+    """
 
     marks: tuple[Mark, ...] = ()
     limits: Extent | None = None
     cursor: float | None = None
     course: Course | None = None
+    reference: Reference | None = None
 
 
 NO_SIGHT = Sight()
@@ -120,8 +126,9 @@ class Panel(Widget, can_focus=True):
         if sight != self._sight:
             if sight.course != self._sight.course:
                 self._moved = None
+            is_held = self.name in HELD and sight.reference != self._sight.reference
             self._sight = sight
-            if self._is_over_steps:
+            if self._is_over_steps or is_held:
                 self._draw_anew()
 
     def smooth_more(self) -> None:
@@ -218,7 +225,7 @@ class Panel(Widget, can_focus=True):
 
     def _reading(self) -> str | None:
         """The values at the cursor, instead of the headline."""
-        result, (_, limits, cursor, _) = self.result, self._sight
+        result, limits, cursor = self.result, self._sight.limits, self._sight.cursor
         if result is None or cursor is None or not self._is_over_steps:
             return None
         if limits is not None and not limits.first <= cursor <= limits.last:
@@ -259,14 +266,15 @@ class Panel(Widget, can_focus=True):
         )
 
     def _options(self, course: Course | None) -> Options:
+        levels, targets = held_against(self.result, self._sight.reference)
         if not self._is_over_steps:
-            return Options(smoothing=self._smoothing)
-        marks, limits, cursor, _ = self._sight
+            return Options(smoothing=self._smoothing, levels=levels, targets=targets)
+        marks, limits, cursor, _, _ = self._sight
         if course:
             marks = tuple(replace(mark, x=course.place(mark.x)) for mark in marks)
             limits = limits and Extent(*map(course.place, limits))
             cursor = None if cursor is None else course.place(cursor)
-        return Options(marks, limits, cursor, self._smoothing)
+        return Options(marks, limits, cursor, self._smoothing, levels, targets)
 
 
 def fitting(headline: str, width: int) -> str:

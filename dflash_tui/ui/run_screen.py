@@ -15,7 +15,8 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from dflash_tui.errors import DflashError
+from dflash_tui import references
+from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.sql_header import changed_at
 from dflash_tui.text import visible
@@ -63,6 +64,7 @@ class RunScreen(MainScreen):
         Binding("shift+right", "cursor(10)", "far on", show=False, tooltip=FAR),
         Binding("left_square_bracket", "pan(-0.5)", "earlier", show=False, tooltip=PAN),
         Binding("right_square_bracket", "pan(0.5)", "later", show=False, tooltip=PAN),
+        Binding("R", "reference", "reference", show=False, tooltip="Hold the run against the next reference, or none."),
         Binding("e", "sql", "SQL", tooltip="The question that this panel asks, and its help."),
         Binding("y", "copy", "copy", show=False, tooltip="Copy the numbers of this panel, as tab-separated lines."),
         Binding("pagedown,ctrl+d", "page(1)", "page down", show=False, tooltip=PAGE),
@@ -170,7 +172,9 @@ class RunScreen(MainScreen):
             seen = extent_of(answer.panels)
             extent = seen.within(self._view.zoom) if seen else extent
             self._view = self._view.seen(extent)
-        self._sight = Sight(resume_marks(answer.detail.attempts), extent, self._view.cursor, answer.course)
+        self._sight = self._sight._replace(
+            marks=resume_marks(answer.detail.attempts), limits=extent, cursor=self._view.cursor, course=answer.course
+        )
         self.can_have_changed()
         self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
         await grid.show(answer.panels, self._sight, first_panels(self._run))
@@ -228,6 +232,18 @@ class RunScreen(MainScreen):
     def action_log_scale(self) -> None:
         if self._panel is not None:
             self._panel.toggle_log()
+
+    def action_reference(self) -> None:
+        names = [None, *references.names()]
+        now = self._sight.reference.name if self._sight.reference else None
+        name = names[(names.index(now) + 1 if now in names else 0) % len(names)]
+        try:
+            self._sight = self._sight._replace(reference=references.load(name) if name else None)
+        except UsageError as e:
+            tell(self, str(e), "warning")
+        else:
+            tell(self, f"held against {self._sight.reference.title}" if self._sight.reference else "no reference")
+            self._grid.look(self._sight)
 
     def action_smooth(self) -> None:
         if self._panel is not None:

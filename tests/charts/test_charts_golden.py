@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dflash_tui.charts import Mark, Options, draw
+from dflash_tui.charts import Level, Mark, Options, draw
 
 from .chart_golden import Golden, framed
 
@@ -162,6 +162,19 @@ def test_cursor_and_smoothing(golden: Golden) -> None:
             draw("band", ["step", "p50", "p10", "p90"], rows, axes, width=width, height=height, options=options)
         )
     golden("band/cursor_smoothed", text)
+
+
+def test_held_against(golden: Golden) -> None:
+    """A level across a line, and a target for each bar that has one."""
+    streak = [[100 * i, 3.6 - 2 * math.exp(-i / 20)] for i in range(80)]
+    slots = [[str(i), 0.5 * 0.8**i] for i in range(1, 6)]
+    text = ""
+    for width, height in SIZES:
+        levels = Options(levels=[Level(12.38, "story 12.38, now 29%")])
+        text += framed(draw("line", ["step", "mean"], streak, {}, width=width, height=height, options=levels))
+        targets = Options(targets={"1": 0.92, "4": 0.375})
+        text += framed(draw("bars", ["slot", "accuracy"], slots, {}, width=width, height=height, options=targets))
+    golden("held_against", text)
 
 
 def test_shared_limits(golden: Golden) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from textual import events
 
 from dflash_tui.runs import Window
-from dflash_tui.store.base import AttemptRow
+from dflash_tui.store.base import AttemptRow, PanelResult
 from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.view import OPEN_END
 
@@ -109,3 +109,22 @@ async def test_charts_are_over_time_or_tokens_instead_of_steps() -> None:
         await pilot.press("x")
         await sees(pilot, "this log has no `time`: the x axis stays the step")
         assert "20k" in screen_text(pilot.app)
+
+
+async def test_a_run_is_held_against_what_others_reached() -> None:
+    rows = [[100 * i, 1.0 + i / 10] for i in range(27)]
+    line = {"x": "step", "y": "mean"}
+    streak = PanelResult("streak", "top-8 streak", "line", "rows", columns=["step", "mean"], rows=rows, axes=line)
+    slots = [[str(slot), 0.46] for slot in range(1, 16)]
+    bars = {"x": "slot", "y": "accuracy"}
+    positions = PanelResult(
+        "positions", "by position", "bars", "rows", columns=["slot", "accuracy"], rows=slots, axes=bars
+    )
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.store.panels = lambda window, buckets: [streak, positions]
+        await pilot.press("enter")
+        await sees(pilot, "top-8 streak", "by position")
+        await pilot.press("R", "R")
+        await sees(pilot, "held against z-lab's reference drafter", "story 12.38, now 29%", "50%")
+        await pilot.press("R")
+        await sees_no(pilot, "story 12.38")
