@@ -176,9 +176,14 @@ class CompareScreen(MainScreen):
         return " · ".join(parts)
 
     def _held_here(self, known: Known) -> list[Held]:
-        """The figures of the reference that belong into the chart."""
+        """The figures of the reference that belong into the chart; of those by benchmark, what the runs have too."""
         held = known.comparison.held_against(self._reference) if self._reference else []
-        return [one for one in held if chart_of(one.metric) == self._chart]
+        return [
+            one
+            for one in held
+            if chart_of(one.metric) == self._chart
+            and (one.stat == "last" or one.stat.isdecimal() or one.a is not None or one.b is not None)
+        ]
 
     @on(CompareList.Moved)
     def _moved(self) -> None:
