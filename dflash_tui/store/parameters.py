@@ -5,7 +5,7 @@ Which parameters there are is in panels.py; a report binds them to what it sees 
 
 from typing import Any
 
-from dflash_tui.runs import Window
+from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import Store
 from dflash_tui.store.panel_windows import NUM_RECENT, bucket_width, window_of
 
@@ -22,6 +22,7 @@ def parameters_of(
     own: Window | None = None,
     buckets: int = 240,
     length_edges: tuple[float, float] = (1500.0, 3000.0),
+    stretches: Stretches | None = None,
 ) -> dict[str, Any]:
     """For a panel whose own window is `own`, over a run as it is now. Raises what the store does."""
     window, is_everything = window_of(own, asked)
@@ -30,4 +31,5 @@ def parameters_of(
     recent = rows if window.kind == "range" else store.window(run_id, Window.last_rows(asked.n or NUM_RECENT))
     first, last = (None, None) if is_everything else (rows.first, rows.last)
     values = (run_id, first, last, buckets, bucket_width(rows, buckets), asked.n, recent.first, list(length_edges))
-    return {**dict(zip(_OF_WINDOW, values, strict=True)), **dict.fromkeys(_OF_TWO)}
+    ends = [end for one in stretches or (Window(), Window()) for end in (one.first, one.last)]
+    return {**dict(zip(_OF_WINDOW, values, strict=True)), **dict(zip(_OF_TWO, ends, strict=True))}

@@ -190,7 +190,7 @@ class DflashApp(App[None], inherit_bindings=False):
     @on(QueryAsked)
     def _query_asked(self, event: QueryAsked) -> None:
         self._before_query = RUN
-        self._query_screen.edit(event.sql, event.run, event.window)
+        self._query_screen.edit(event)
         self.switch_mode(QUERY)
 
     @on(QueryLeft)

@@ -7,7 +7,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
-    from dflash_tui.runs import Run, Window
+    from dflash_tui.runs import Run, Stretches, Window
 
 
 @dataclass
@@ -42,11 +42,12 @@ class LaunchAsked(Message):
 
 @dataclass
 class QueryAsked(Message):
-    """A person wants to edit the SQL of a panel, as it stands over this run and window."""
+    """A person wants to edit the SQL of a panel, as it stands over this run, window and two stretches to compare."""
 
     sql: str
     run: "Run"
     window: "Window"
+    stretches: "Stretches | None" = None
 
 
 @dataclass

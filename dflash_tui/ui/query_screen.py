@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dflash_tui.errors import DflashError
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.base import Cancellable, Store
 from dflash_tui.store.parameters import NAMES, parameters_of
 from dflash_tui.text import duration, numbered, visible
@@ -30,7 +30,7 @@ from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.completion import Completion, complete
 from dflash_tui.ui.completion_popup import CompletionPopup
 from dflash_tui.ui.fresh import Freshener
-from dflash_tui.ui.messages import QueryLeft, RunAdvanced
+from dflash_tui.ui.messages import QueryAsked, QueryLeft, RunAdvanced
 from dflash_tui.ui.panel_text import as_tsv
 from dflash_tui.ui.query_dialogs import file_of, file_prompt, panel_prompt
 from dflash_tui.ui.query_history import QueryHistory
@@ -74,6 +74,7 @@ class QueryScreen(MainScreen):
         self._clock = clock
         self._run: Run | None = None
         self._window = Window()
+        self._stretches: Stretches | None = None
         self._catalog = Catalog()
         self._freshener = Freshener(self._read_catalog)
         self._history: QueryHistory | None = None
@@ -118,13 +119,13 @@ class QueryScreen(MainScreen):
     def about(self, run: Run | None) -> None:
         """`$run` is this one from now on, unless it is already."""
         if run is not None and (self._run is None or run.run_id != self._run.run_id):
-            self._run, self._window = run, Window()
+            self._run, self._window, self._stretches = run, Window(), None
         self._show_title()
 
-    def edit(self, sql: str, run: Run, window: Window) -> None:
-        """Have this to edit, and its answer; its parameters are those of a panel of `run` over `window`."""
-        self._run, self._window = run, window
-        self._to_edit = sql
+    def edit(self, asked: QueryAsked) -> None:
+        """Have its SQL to edit, and its answer; the parameters are those that the panel had."""
+        self._run, self._window, self._stretches = asked.run, asked.window, asked.stretches
+        self._to_edit = asked.sql
         self._show_title()
         if self.is_running:
             self._begin_edit()
@@ -140,7 +141,8 @@ class QueryScreen(MainScreen):
     def _show_title(self) -> None:
         about = "no run: $run has no value"
         if self._run is not None:
-            about = f"$run = {self._run.run_id}, {self._window}"
+            two = " against ".join(map(str, self._stretches)) if self._stretches else ""
+            about = ", ".join(filter(None, [f"$run = {self._run.run_id}", str(self._window), two]))
         self._title.update(Content(visible(f"Query · {about}")), layout=False)
 
     @on(events.ScreenResume)
@@ -215,7 +217,8 @@ class QueryScreen(MainScreen):
             return {}
         own = query_keeping.window_in(self._editor.text)
         edges = self.seat.config.panels.length_edges
-        return parameters_of(store, self._run.run_id, self._window, own, 2 * self._view.size.width, edges)
+        buckets = 2 * self._view.size.width
+        return parameters_of(store, self._run.run_id, self._window, own, buckets, edges, self._stretches)
 
     def _tick(self) -> None:
         if asked := self._under_way:

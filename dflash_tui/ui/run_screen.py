@@ -310,4 +310,4 @@ class RunScreen(MainScreen):
         from dflash_tui.ui.sql_screen import SqlScreen
 
         if self._run is not None and self._panel is not None and self._panel.result is not None:
-            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._view.asked))
+            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._view.asked, self._view.stretches))

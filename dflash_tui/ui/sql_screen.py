@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from dflash_tui import paths
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
@@ -29,9 +29,10 @@ class SqlScreen(ModalScreen[None]):
         Binding("y", "copy", "copy", tooltip="Copy the SQL."),
     ]
 
-    def __init__(self, result: PanelResult, run: Run, window: Window) -> None:
+    def __init__(self, result: PanelResult, run: Run, window: Window, stretches: Stretches | None = None) -> None:
         super().__init__()
-        self._result, self._run, self._window = result, run, window
+        self._result = result
+        self._over = (run, window, stretches)
         self._file = panel_file(result.name)
 
     def compose(self) -> ComposeResult:
@@ -49,7 +50,7 @@ class SqlScreen(ModalScreen[None]):
             return f"-- cannot be read: {e}"
 
     def action_edit(self) -> None:
-        self.app.post_message(QueryAsked(self._sql(), self._run, self._window))
+        self.app.post_message(QueryAsked(self._sql(), *self._over))
         self.dismiss()
 
     def action_copy(self) -> None:

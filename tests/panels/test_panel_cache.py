@@ -228,7 +228,7 @@ def test_every_bundled_panel_may_be_kept() -> None:
     assert {panel.name for panel in bundled if panel.cache is None} == {"gpu"}
     assert {panel.name for panel in bundled if panel.cache == "run"} == {
         "acceptance", "bucket_loss", "budget", "dynamics", "grad_hist", "health", "length_buckets", "positions",
-        "step_time", "vitals",
+        "step_time", "vitals", "windows",
     }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from dflash_tui.runs import Window
 from dflash_tui.store import own_panel
 from dflash_tui.store.base import PanelResult
 from dflash_tui.store.panel_files import load_panels
+from dflash_tui.store.parameters import NAMES, parameters_of
 from dflash_tui.ui import query_chart, sql_text
 from dflash_tui.ui.asked_query import AskedQuery
 from dflash_tui.ui.catalog import Catalog, read_catalog
@@ -231,6 +232,16 @@ def test_an_answer_that_is_asked_again_of_another_owner_is_not_there_twice() -> 
         asked.read(store)
         assert len(asked.rows) == len(SERIES)
     assert store.queries[0] == ("select $run", {"run": "v5"})
+
+
+def test_parameters_are_those_of_the_window_and_of_two_stretches() -> None:
+    store: Any = ScriptedStore()
+    two = (Window.between(3000, 5000), Window.between(20_000, 23_000))
+    found = parameters_of(store, "v5", Window.last_rows(500), Window(), stretches=two)
+    assert (found["first"], found["last"], found["last_n"]) == (None, None, 500), "of a panel of the whole run"
+    assert [found[name] for name in ("a_first", "a_last", "b_first", "b_last")] == [3000, 5000, 20_000, 23_000]
+    assert tuple(found) == NAMES
+    assert parameters_of(store, "v5", Window.between(7, 9))["recent"] == 0
 
 
 def text_of(sql: str, view: Any = "table", name: str = "my-panel") -> str:
