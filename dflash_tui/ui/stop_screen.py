@@ -52,6 +52,8 @@ class StopScreen(ModalScreen[None]):
         self._asked_at: float | None = None
         self._is_kill = False
         self._trouble = ""
+        self._is_told = False
+        """That the store does not answer, which is asked again and again."""
         self._what = Static(classes="dialog-title")
         self._how = Static()
         self._error = Static(classes="error")
@@ -76,7 +78,13 @@ class StopScreen(ModalScreen[None]):
             rows = ask_screen(store, "checkpoint", {"run": self._run.run_id})
             return store.detail(self._run.run_id), Saved(rows[0][0], rows[0][3]) if rows else None
 
-        detail, self._saved = await self._seat.ask(look)
+        try:
+            detail, self._saved = await self._seat.ask(look)
+        except DflashError:
+            if self._is_told:
+                return
+            self._is_told = True
+            raise
         self._detail, self._run = detail, detail.run
         self._show()
 

@@ -198,10 +198,12 @@ async def test_the_stop_dialog_tells_the_last_checkpoint_and_counts_the_grace_do
         await sees(pilot, "30 s since it was asked", f"{'━' * 30}{'─' * 10} killed in 1m 30s")
         seat.store.checkpoints = [(22_698, "/c/22698", 7e8, time.time() - 7900)]
         await sees(pilot, "last checkpoint: step 22,698, 2h 11m ago")
+        seat.store.trouble = HostError("the store is held by process 4121")
         now[0] += 100
         await sees(pilot, "The grace of 2m 00s is over: it is being killed.")
         await pilot.press("ctrl+k")
         await sees(pilot, "Killing v5-hard", "0 s since it was asked.")
+        seat.store.trouble = None
         seat.gate.set()
         await sees(pilot, "v5-hard is stopped")
 
