@@ -66,6 +66,9 @@ class Canvas:
         """The character at a cell; "" on the right half of a wide one."""
         return self._chars[y][x]
 
+    def role(self, x: int, y: int) -> Role:
+        return self._roles[y][x]
+
     def put(self, x: int, y: int, char: str, role: Role) -> None:
         """One cell. `char` is of one cell's width and printable: text from outside goes through `write`."""
         if not (0 <= x < self._inked and 0 <= y < self.height):

@@ -72,7 +72,10 @@ class Dots:
     def stamp(
         self, canvas: Canvas, left: int, top: int, role: Role, pattern: int = SOLID, *, is_joined: bool = True
     ) -> None:
-        """Put the layer on a canvas with its first cell at (left, top), over what is there, braille joined or not."""
+        """Put the layer on a canvas with its first cell at (left, top), over what is there, braille joined.
+
+        Without `is_joined` a faint line below gives way where this one is, and only such a one.
+        """
         width = self.width
         for cell, mask in enumerate(self._masks):
             if not mask:
@@ -80,7 +83,7 @@ class Dots:
             x, y = left + cell % width, top + cell // width
             shown = _thin(mask, cell % width, pattern)
             under = ord(canvas.char(x, y) or " ") - BLANK
-            if is_joined and 0 < under < 0x100:
+            if 0 < under < 0x100 and (is_joined or canvas.role(x, y) is not Role.MUTED):
                 shown |= under
             canvas.put(x, y, chr(BLANK + shown), role)
 

@@ -166,7 +166,7 @@ def draw_series(
     *,
     is_joined: bool = True,
 ) -> None:
-    """Join neighbours; a value with none on either side is a blob. `is_joined`: with the dots that are there."""
+    """Join neighbours; a value with none on either side is a blob. `is_joined`: also with a faint line below."""
     dots = Dots(frame.width, frame.height)
     place_x, place_y, last = frame.x.placer(dots.num_x), frame.y.placer(dots.num_y), dots.num_y - 1
     previous: tuple[int, int] | None = None

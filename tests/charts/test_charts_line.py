@@ -194,3 +194,11 @@ def test_the_unit_is_said_where_there_is_room() -> None:
     values: list[Cell] = [1.0, 2.0]
     assert line(values, unit="tok/s").text().startswith("tok/s")
     assert "tok/s" not in line(values, unit="tok/s", height=8).text()
+
+
+def test_smoothed_lines_in_one_row_of_cells_are_both_seen() -> None:
+    rows = [[i, 1.0, 1.3] for i in range(50)] + [[50, 9.0, 9.0]]
+    more = {"width": 60, "height": 12, "options": Options(smoothing=0.6)}
+    both = draw("line", ["step", "p50", "mean"], rows, {"y": "p50,mean"}, **more).text()
+    one = draw("line", ["step", "p50"], rows, {"y": "p50"}, **more).text()
+    assert dots_in("\n".join(both.split("\n")[1:])) > 1.3 * dots_in(one)
