@@ -7,7 +7,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
-    from dflash_tui.runs import Run, Stretches, Window
+    from dflash_tui.ui.query_subject import QuerySubject
 
 
 @dataclass
@@ -42,12 +42,10 @@ class LaunchAsked(Message):
 
 @dataclass
 class QueryAsked(Message):
-    """A person wants to edit the SQL of a panel, as it stands over this run, window and two stretches to compare."""
+    """A person wants to edit the SQL of a panel, with the parameters that it had."""
 
     sql: str
-    run: "Run"
-    window: "Window"
-    stretches: "Stretches | None" = None
+    subject: "QuerySubject"
 
 
 @dataclass

@@ -6,13 +6,14 @@ from pathlib import Path
 from dflash_tui.errors import UsageError
 from dflash_tui.output.delivery import Delivered
 from dflash_tui.output.writing import write_answer
-from dflash_tui.runs import Run, Window
+from dflash_tui.runs import Window
 from dflash_tui.store.base import Cancellable, PanelResult, Store
 from dflash_tui.store.own_panel import panel_text, save_panel
 from dflash_tui.store.panel_files import has_header, parse
 from dflash_tui.ui.asked_query import AskedQuery
 from dflash_tui.ui.panel_text import as_lines
 from dflash_tui.ui.query_chart import View, axes_of
+from dflash_tui.ui.query_subject import QuerySubject
 from dflash_tui.ui.result_cells import whole
 from dflash_tui.ui.sql_text import Statement
 
@@ -53,8 +54,8 @@ def text_of_panel(
     return panel_text(name, statement.text, chart)
 
 
-def save(name: str, text: str, run: Run | None, window: Window, store: Store) -> tuple[Path, PanelResult | None]:
+def save(name: str, text: str, subject: QuerySubject, store: Store) -> tuple[Path, PanelResult | None]:
     """Write the file, and ask the panel of the run, if there is one, how it does. Raises DflashError."""
     file = save_panel(name, text)
-    found = store.report(run.run_id, [name], window, 240) if run else []
+    found = store.report(subject.run.run_id, [name], subject.window, 240) if subject.run else []
     return file, found[0] if found else None

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events, on
 from textual.binding import Binding, BindingType
@@ -18,9 +18,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dflash_tui.errors import DflashError
-from dflash_tui.runs import Run, Stretches, Window
-from dflash_tui.store.base import Cancellable, Store
-from dflash_tui.store.parameters import NAMES, parameters_of
+from dflash_tui.runs import Run
+from dflash_tui.store.base import Cancellable
+from dflash_tui.store.parameters import NAMES
 from dflash_tui.text import duration, numbered, visible
 from dflash_tui.ui import query_keeping
 from dflash_tui.ui.asked_query import AskedQuery
@@ -34,6 +34,7 @@ from dflash_tui.ui.messages import QueryAsked, QueryLeft, RunAdvanced
 from dflash_tui.ui.panel_text import as_tsv
 from dflash_tui.ui.query_dialogs import file_of, file_prompt, panel_prompt
 from dflash_tui.ui.query_history import QueryHistory
+from dflash_tui.ui.query_subject import QuerySubject
 from dflash_tui.ui.result_view import ResultView
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
@@ -72,9 +73,7 @@ class QueryScreen(MainScreen):
     def __init__(self, seat: Seat, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(seat)
         self._clock = clock
-        self._run: Run | None = None
-        self._window = Window()
-        self._stretches: Stretches | None = None
+        self._subject = QuerySubject()
         self._catalog = Catalog()
         self._freshener = Freshener(self._read_catalog)
         self._history: QueryHistory | None = None
@@ -102,7 +101,7 @@ class QueryScreen(MainScreen):
         self._history = QueryHistory()
         newest = self._history.queries[-1:]
         if self._to_edit is None:
-            self._editor.write(newest[0] if newest else STARTER if self._run else STARTER_ANY)
+            self._editor.write(newest[0] if newest else STARTER if self._subject.run else STARTER_ANY)
         else:
             self.call_after_refresh(self._begin_edit)
         self.set_interval(TICK_S, self._tick)
@@ -118,14 +117,14 @@ class QueryScreen(MainScreen):
 
     def about(self, run: Run | None) -> None:
         """`$run` is this one from now on, unless it is already."""
-        if run is not None and (self._run is None or run.run_id != self._run.run_id):
-            self._run, self._window, self._stretches = run, Window(), None
+        before = self._subject.run
+        if run is not None and (before is None or run.run_id != before.run_id):
+            self._subject = QuerySubject(run)
         self._show_title()
 
     def edit(self, asked: QueryAsked) -> None:
         """Have its SQL to edit, and its answer; the parameters are those that the panel had."""
-        self._run, self._window, self._stretches = asked.run, asked.window, asked.stretches
-        self._to_edit = asked.sql
+        self._subject, self._to_edit = asked.subject, asked.sql
         self._show_title()
         if self.is_running:
             self._begin_edit()
@@ -139,11 +138,7 @@ class QueryScreen(MainScreen):
             self._start(statement)
 
     def _show_title(self) -> None:
-        about = "no run: $run has no value"
-        if self._run is not None:
-            two = " against ".join(map(str, self._stretches)) if self._stretches else ""
-            about = ", ".join(filter(None, [f"$run = {self._run.run_id}", str(self._window), two]))
-        self._title.update(Content(visible(f"Query · {about}")), layout=False)
+        self._title.update(Content(visible(f"Query · {self._subject.words}")), layout=False)
 
     @on(events.ScreenResume)
     def _looked_at(self) -> None:
@@ -160,11 +155,11 @@ class QueryScreen(MainScreen):
             self._list.say(str(e))
             return
         self._list.show(self._catalog)
-        if self._run is None and self._catalog.runs:
+        if self._subject.run is None and self._catalog.runs:
             self.about(self._catalog.runs[0])
 
     def _completion(self, before: str, after: str) -> Completion:
-        return complete(before, after, self._catalog, NAMES if self._run else ())
+        return complete(before, after, self._catalog, NAMES if self._subject.run else ())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action not in ("stop", "resume")
@@ -185,7 +180,10 @@ class QueryScreen(MainScreen):
             self._start(statement)
 
     def _start(self, statement: Statement) -> None:
-        asked = AskedQuery(statement, self._values, self._clock)
+        # As in a panel, whose own window stands in the head of its text.
+        own, edges = query_keeping.window_in(self._editor.text), self.seat.config.panels.length_edges
+        subject, buckets = self._subject, 2 * self._view.size.width
+        asked = AskedQuery(statement, lambda store: subject.values(store, own, buckets, edges), self._clock)
         self._editor.mark_wrong(None)
         self._view.show(asked, self._editor.text)
         self.run_worker(self._ask(asked), group="query", exit_on_error=False)
@@ -210,15 +208,6 @@ class QueryScreen(MainScreen):
             self._history.add(sql)
         except (OSError, DflashError) as e:
             tell(self, f"the history of queries is not kept: {e}", "warning")
-
-    def _values(self, store: Store) -> dict[str, Any]:
-        """What `$names` stand for: as in a panel, whose own window stands in the head of its text. In a thread."""
-        if self._run is None:
-            return {}
-        own = query_keeping.window_in(self._editor.text)
-        edges = self.seat.config.panels.length_edges
-        buckets = 2 * self._view.size.width
-        return parameters_of(store, self._run.run_id, self._window, own, buckets, edges, self._stretches)
 
     def _tick(self) -> None:
         if asked := self._under_way:
@@ -330,7 +319,7 @@ class QueryScreen(MainScreen):
         view, editor = self._view, self._editor
         shown = (view.asked, view.view, view.table.column)
         text = await asyncio.to_thread(query_keeping.text_of_panel, name, editor.text, editor.statement, *shown)
-        file, found = await self.seat.ask(partial(query_keeping.save, name, text, self._run, self._window))
+        file, found = await self.seat.ask(partial(query_keeping.save, name, text, self._subject))
         if found is None or found.state == "rows":
             tell(self, f"the panel {name} is on the Run screen: {file}")
         else:

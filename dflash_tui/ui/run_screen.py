@@ -307,7 +307,9 @@ class RunScreen(MainScreen):
             self._ask_now()
 
     def action_sql(self) -> None:
+        from dflash_tui.ui.query_subject import QuerySubject
         from dflash_tui.ui.sql_screen import SqlScreen
 
         if self._run is not None and self._panel is not None and self._panel.result is not None:
-            self.app.push_screen(SqlScreen(self._panel.result, self._run, self._view.asked, self._view.stretches))
+            subject = QuerySubject(self._run, self._view.asked, self._view.stretches)
+            self.app.push_screen(SqlScreen(self._panel.result, subject))

@@ -13,11 +13,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from dflash_tui import paths
-from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.messages import QueryAsked
+from dflash_tui.ui.query_subject import QuerySubject
 
 KEYS = "e edit in Query   y copy   esc back   a panel of your own is one .sql file in panels/, beside config.toml"
 
@@ -29,10 +29,9 @@ class SqlScreen(ModalScreen[None]):
         Binding("y", "copy", "copy", tooltip="Copy the SQL."),
     ]
 
-    def __init__(self, result: PanelResult, run: Run, window: Window, stretches: Stretches | None = None) -> None:
+    def __init__(self, result: PanelResult, subject: QuerySubject) -> None:
         super().__init__()
-        self._result = result
-        self._over = (run, window, stretches)
+        self._result, self._subject = result, subject
         self._file = panel_file(result.name)
 
     def compose(self) -> ComposeResult:
@@ -50,7 +49,7 @@ class SqlScreen(ModalScreen[None]):
             return f"-- cannot be read: {e}"
 
     def action_edit(self) -> None:
-        self.app.post_message(QueryAsked(self._sql(), *self._over))
+        self.app.post_message(QueryAsked(self._sql(), self._subject))
         self.dismiss()
 
     def action_copy(self) -> None:
