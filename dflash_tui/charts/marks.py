@@ -17,17 +17,18 @@ _FREE = {" ", GRID, SHADE}
 
 def draw_marks(frame: Frame, marks: Sequence[Mark]) -> None:
     """A dashed line from top to bottom at each mark; series are drawn over it."""
-    for column, _ in _places(frame, marks):
+    for column, mark in _places(frame, marks):
         for y in range(frame.top, frame.bottom + 1):
             frame.canvas.put(column, y, "┊", Role.MARK)
         if frame.has_x_axis:
-            frame.canvas.put(column, frame.bottom + 1, "┴", Role.MARK)
+            frame.canvas.put(column, frame.bottom + 1, mark.sign or "┴", Role.MARK)
 
 
 def label_marks(frame: Frame, marks: Sequence[Mark]) -> None:
     """Each mark's label, right of its line at the top, if nothing else is drawn there."""
     canvas, y = frame.canvas, frame.top
-    for column, label in _places(frame, marks):
+    for column, mark in _places(frame, marks):
+        label = mark.label
         end = column + 1 + text_width(label)
         if end <= canvas.width and all(canvas.char(x, y) in _FREE for x in range(column + 1, end)):
             canvas.write(column + 1, y, label, Role.MARK)
@@ -66,7 +67,7 @@ def point_beyond(frame: Frame, xs: Sequence[float], values: Sequence[float | Non
             frame.canvas.put(column, frame.bottom, "▼", Role.MARK)
 
 
-def _places(frame: Frame, marks: Sequence[Mark]) -> list[tuple[int, str]]:
-    """The columns of the marks that lie on the axis, with their labels."""
+def _places(frame: Frame, marks: Sequence[Mark]) -> list[tuple[int, Mark]]:
+    """The columns of the marks that lie on the axis."""
     seen = [m for m in marks if frame.x.low <= m.x <= frame.x.high]
-    return list(zip(frame.columns_of(m.x for m in seen), (m.label for m in seen), strict=True))
+    return list(zip(frame.columns_of(m.x for m in seen), seen, strict=True))

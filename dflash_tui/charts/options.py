@@ -10,6 +10,8 @@ class Mark:
 
     x: float
     label: str = ""
+    sign: str = ""
+    """One character that stands for it on the x axis."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from dflash_tui.text import visible
 if TYPE_CHECKING:
     from dflash_tui.store.base import Finding
 
-_SIGNS = {"critical": "✖", "warning": "▲", "info": "·"}
+SIGNS: dict[str, str] = {"critical": "✖", "warning": "▲", "info": "·"}
 
 
 def write_findings(findings: Sequence["Finding"], out: TextIO) -> None:
     """A line for each finding, and under a warning what to look at next."""
     for one in findings:
-        out.write(visible(f"{_SIGNS[one.severity]} {one.severity}  {one.title}: {one.sentence}") + "\n")
+        out.write(visible(f"{SIGNS[one.severity]} {one.severity}  {one.title}: {one.sentence}") + "\n")
         if one.next and one.severity != "info":
             out.write(visible(f"    next: {one.next}") + "\n")
     bad = sum(one.severity != "info" for one in findings)

@@ -8,6 +8,7 @@ from dflash_tui.charts.course import Course
 from dflash_tui.runs import Run, RunState, Stretches, Window
 from dflash_tui.store.base import AttemptRow, PanelResult, RunDetail, Store
 from dflash_tui.store.tail import last_words
+from dflash_tui.ui import findings
 from dflash_tui.ui.course import ask_course
 from dflash_tui.ui.panel_text import figure
 from dflash_tui.ui.view import Extent
@@ -62,7 +63,7 @@ def extent_of(panels: Iterable[PanelResult]) -> Extent | None:
 def first_panels(run: Run) -> tuple[str, ...]:
     """What a first look needs: of our own trainer its acceptance, of any other log its vital signs."""
     sixth, seventh = ("acceptance", "vitals") if run.kind == "train" else ("vitals", "acceptance")
-    return ("loss", "grad_norm", sixth, "length_buckets", "lr", "throughput", seventh)
+    return ("loss", "grad_norm", findings.NAME, sixth, "length_buckets", "throughput", "lr", seventh)
 
 
 def resume_marks(attempts: Iterable[AttemptRow]) -> tuple[Mark, ...]:

@@ -19,9 +19,12 @@ class Freshener:
     A refresh under way is never cut off by news, or a slow store would never show anything.
     """
 
-    def __init__(self, refresh: Callable[[], Awaitable[None]], gap_s: float = GAP_S) -> None:
+    def __init__(
+        self, refresh: Callable[[], Awaitable[None]], gap_s: float = GAP_S, busy_share: float = BUSY_SHARE
+    ) -> None:
         self._refresh = refresh
         self._gap_s = gap_s
+        self._busy_share = busy_share
         self._changed = asyncio.Event()
         self._hurried = asyncio.Event()
 
@@ -44,6 +47,6 @@ class Freshener:
             await self._refresh()
             took_s = clock() - began
             with suppress(TimeoutError):
-                async with asyncio.timeout(max(self._gap_s, took_s / BUSY_SHARE) - took_s):
+                async with asyncio.timeout(max(self._gap_s, took_s / self._busy_share) - took_s):
                     await self._hurried.wait()
             await self._changed.wait()

@@ -3,6 +3,7 @@
 Owns how an answer of a given size is drawn, cached until the answer, the size or the style changes. Asks nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -46,6 +47,8 @@ class Sight(NamedTuple):
     cursor: float | None = None
     course: Course | None = None
     reference: Reference | None = None
+    found: Mapping[str, tuple[Mark, ...]] = {}
+    """What checks found in the figures of a panel, by its name."""
 
 
 NO_SIGHT = Sight()
@@ -55,6 +58,8 @@ class Panel(Widget, can_focus=True):
     """Shows what `show` was given last."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
+    is_asked: ClassVar[bool] = True
+    """Whether its answer is one of the store's panels."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "scroll_rows(1)", "down", show=False, tooltip="Scroll the table of this panel."),
         Binding("up,k", "scroll_rows(-1)", "up", show=False, tooltip="Scroll the table of this panel."),
@@ -142,12 +147,16 @@ class Panel(Widget, can_focus=True):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "scroll_rows":
-            return self.result is not None and self.result.chart in TABLES
+            return self.num_rows > 0
         return True
 
+    @property
+    def num_rows(self) -> int:
+        """The rows that it scrolls through."""
+        return len(self.result.rows) if self.result is not None and self.result.chart in TABLES else 0
+
     def action_scroll_rows(self, by: int) -> None:
-        assert self.result is not None
-        last = max(0, len(self.result.rows) - (self.size.height - 1))
+        last = max(0, self.num_rows - (self.size.height - 1))
         self._first_row = min(max(0, self._first_row + by), last)
         self._draw_anew()
 
@@ -269,7 +278,8 @@ class Panel(Widget, can_focus=True):
         levels, targets = held_against(self.result, self._sight.reference)
         if not self._is_over_steps:
             return Options(smoothing=self._smoothing, levels=levels, targets=targets)
-        marks, limits, cursor, _, _ = self._sight
+        marks, limits, cursor, _, _, found = self._sight
+        marks += found.get(self.name or "", ())
         if course:
             marks = tuple(replace(mark, x=course.place(mark.x)) for mark in marks)
             limits = limits and Extent(*map(course.place, limits))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from textual.containers import VerticalScroll
 
 from dflash_tui.store.base import PanelResult
+from dflash_tui.ui import findings
+from dflash_tui.ui.findings_panel import FindingsPanel
 from dflash_tui.ui.panel import Panel, Sight
 
 # Before the first layout there is no width to derive it from.
@@ -36,7 +38,7 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
 
     def names_in_sight(self) -> list[str] | None:
         """The panels worth asking now; None when there are none yet: all of them."""
-        return [panel.name for panel in self._in_sight() if panel.name] or None
+        return [panel.name for panel in self._in_sight() if panel.name and panel.is_asked] or None
 
     @property
     def steps(self) -> list[float]:
@@ -57,7 +59,7 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         known = {panel.name: panel for panel in self.panels}
         names = [result.name for result in sorted(results, key=lambda result: result.order)]
         names.sort(key=lambda name: first.index(name) if name in first else len(first))
-        new = [Panel(name) for name in names if name not in known]
+        new = [FindingsPanel(name) if name == findings.NAME else Panel(name) for name in names if name not in known]
         if new:
             await self.mount_all(new)
             places = {name: place for place, name in enumerate(names)}

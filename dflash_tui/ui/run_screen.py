@@ -20,9 +20,11 @@ from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.sql_header import changed_at
 from dflash_tui.text import visible
+from dflash_tui.ui import findings
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.course import MISSING
 from dflash_tui.ui.dashboard import Question, ask_dashboard, extent_of, first_panels, resume_marks
+from dflash_tui.ui.findings import Found, as_result, ask_findings, badge
 from dflash_tui.ui.fresh import Freshener
 from dflash_tui.ui.messages import RunAdvanced, RunLeft
 from dflash_tui.ui.panel import Panel, Sight
@@ -36,6 +38,9 @@ from dflash_tui.ui.view import AXES, View
 NO_RUN = "No run chosen.\n\n1 lists the runs, Enter opens one; n starts a new one."
 # The time left is counted down between two looks at it.
 ETA_S = 5.0
+# How often checks are asked while rows come, and which share of the time they get.
+FINDINGS_S = 10.0
+FINDINGS_SHARE = 1 / 20
 PANEL_ACTIONS = frozenset({"zoom", "log_scale", "smooth", "sql", "copy"})
 ZOOM_X = "Half as many steps, or twice as many; ctrl+wheel too."
 CURSOR = "A cursor in all charts, a row back or on; a click sets it."
@@ -84,6 +89,9 @@ class RunScreen(MainScreen):
         self._eta_at = -ETA_S
         self._panels_at = 0
         self._freshener = Freshener(self._refresh)
+        self._found: Found | None = None
+        self._badge = ""
+        self._findings_freshener = Freshener(self._ask_findings, FINDINGS_S, FINDINGS_SHARE)
         self._status = StatusLine(clock)
         self._note = Static(id="run-note")
         self._grid = PanelGrid()
@@ -104,7 +112,7 @@ class RunScreen(MainScreen):
         """Show another run, all of it."""
         if run_id != self.run_id:
             self.run_id, self._run, self._view, self._sight = run_id, None, View(), Sight()
-            self._eta_s, self._eta_at = None, -ETA_S
+            self._eta_s, self._eta_at, self._found = None, -ETA_S, None
             if self.is_running:
                 self._begin()
         self._ask_now()
@@ -119,11 +127,13 @@ class RunScreen(MainScreen):
         """Whatever is under way answers a question that nobody asks any more."""
         if self.is_running and self.run_id is not None:
             self.run_worker(self._freshener.run(), group="panels", exclusive=True, exit_on_error=False)
+            self.run_worker(self._findings_freshener.run(), group="findings", exclusive=True, exit_on_error=False)
 
     @on(events.ScreenResume)
     def _looked_at(self) -> None:
         self.seat.focus(self.run_id)
         self._freshener.mark()
+        self._findings_freshener.mark()
 
     @on(events.ScreenSuspend)
     def _left(self) -> None:
@@ -136,6 +146,21 @@ class RunScreen(MainScreen):
 
     def on_run_advanced(self, event: RunAdvanced) -> None:
         if event.run_id in (None, self.run_id):
+            self._freshener.mark()
+            self._findings_freshener.mark()
+
+    async def _ask_findings(self) -> None:
+        """As seldom as a run of a million rows asks for; the panels do not wait for it."""
+        run_id = self.run_id
+        if run_id is None:
+            return
+        try:
+            found = await self.seat.ask(partial(ask_findings, run_id))
+        except DflashError:
+            # The panels meet the same, and say so.
+            return
+        if run_id == self.run_id and found != self._found:
+            self._found = found
             self._freshener.mark()
 
     async def _refresh(self) -> None:
@@ -158,7 +183,7 @@ class RunScreen(MainScreen):
             await grid.clear()
             grid.display = True
         elif is_other:
-            await grid.keep({panel.name for panel in answer.panels})
+            await grid.keep({findings.NAME, *(panel.name for panel in answer.panels)})
         self._panels_at = panels_at
         if ask.wants_eta:
             self._eta_s, self._eta_at = answer.eta_s, self._clock()
@@ -172,18 +197,26 @@ class RunScreen(MainScreen):
             seen = extent_of(answer.panels)
             extent = seen.within(self._view.zoom) if seen else extent
             self._view = self._view.seen(extent)
+        marks, found = resume_marks(answer.detail.attempts), self._found
         self._sight = self._sight._replace(
-            marks=resume_marks(answer.detail.attempts), limits=extent, cursor=self._view.cursor, course=answer.course
+            marks=marks,
+            limits=extent,
+            cursor=self._view.cursor,
+            course=answer.course,
+            found=found.marks if found else {},
         )
         self.can_have_changed()
         self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
-        await grid.show(answer.panels, self._sight, first_panels(self._run))
+        self._badge = badge(found.findings) if found else ""
+        panels = [*answer.panels, as_result(found and found.findings)]
+        await grid.show(panels, self._sight, first_panels(self._run))
         self._show_status()
 
     def _show_status(self) -> None:
         if self._run is not None:
             left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
-            self._status.show(self._run, left_s, [self._view.words, self._view.place_words(self._sight.course)])
+            sights = [self._view.words, self._view.place_words(self._sight.course)]
+            self._status.show(self._run, left_s, sights, self._badge)
 
     def _say(self, words: str) -> None:
         self._note.display = bool(words)
@@ -195,6 +228,8 @@ class RunScreen(MainScreen):
             if panel is None or (action == "log_scale" and not panel.has_scale):
                 return None
             if action == "smooth" and not panel.has_lines:
+                return None
+            if action == "sql" and not panel.is_asked:
                 return None
         if action in STEP_ACTIONS and self._sight.limits is None:
             return None

@@ -50,13 +50,16 @@ class StatusLine(Widget):
         self._run: Run | None = None
         self._eta_s: float | None = None
         self._sights: Sequence[str] = ()
+        self._badge = ""
 
     def on_mount(self) -> None:
         self.set_interval(1, self.refresh)
 
-    def show(self, run: Run, eta_s: float | None, sights: Sequence[str]) -> None:
-        """`eta_s` is the time left as of now, `sights` what the panels look at if it is not the whole run."""
+    def show(self, run: Run, eta_s: float | None, sights: Sequence[str], badge: str = "") -> None:
+        """`eta_s` is the time left as of now, `sights` what the panels look at if it is not the whole run, `badge` how
+        much the checks found."""
         self._run, self._eta_s, self._sights, self._seen_at = run, eta_s, sights, self._clock()
+        self._badge = badge
         self.refresh()
 
     def forget(self) -> None:
@@ -68,18 +71,19 @@ class StatusLine(Widget):
         ground = self.rich_style
         if self._run is None:
             return line([(" no run", ink(self, "status--quiet"))], self.size.width, ground)
-        parts = status_parts(self._run, self._eta_s, self._sights, self._clock() - self._seen_at)
+        parts = status_parts(self._run, self._eta_s, self._sights, self._clock() - self._seen_at, self._badge)
         pieces = [(" ", ground)]
         for part in fitted(parts, self.size.width - 2):
             pieces += [(part.text, ink(self, part.look)), ("" if part.is_joined else GAP, ground)]
         return line(pieces[:-1], self.size.width, ground)
 
 
-def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: float) -> list[Part]:
+def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: float, badge: str = "") -> list[Part]:
     """All that can be said of a run, `since_s` after the store was asked: its state first, then its name."""
     parts = [
         Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
         Part(visible(run.name), "status--name"),
+        *([Part(badge, "tone--warn")] if badge else []),
         Part(step_words(run), "status--quiet", 1),
     ]
     if run.step is not None and run.total_steps:

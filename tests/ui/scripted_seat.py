@@ -21,6 +21,7 @@ from dflash_tui.remote.launch import Interpreter
 from dflash_tui.remote.machine import Overview
 from dflash_tui.remote.plan import RUN_ID, LaunchPlan
 from dflash_tui.runs import Run, RunRecord, Stretches, Window
+from dflash_tui.store import base
 from dflash_tui.store.base import Answer, AttemptRow, PanelResult, ResolvedWindow, Row, RunDetail
 
 TITLES = {
@@ -124,6 +125,7 @@ class ScriptedStore:
     stretches: Stretches | None = None
     course: list[Row] = field(default_factory=lambda: [(1, 0, 0, 22_698, 5000.0, 53_120.0, None, 1.2e9)])
     checkpoints: list[Row] = field(default_factory=list)
+    findings: list[base.Finding] = field(default_factory=list)
     trouble: DflashError | None = None
     gate: threading.Event = field(default_factory=open_gate)
     asked: list[tuple[str, list[str] | None, Window, int]] = field(default_factory=list)
@@ -155,6 +157,10 @@ class ScriptedStore:
 
     def running_query(self) -> "ScriptedQuery":
         return ScriptedQuery(self)
+
+    def check(self, run_id: str, baseline: str | None = None) -> list[base.Finding]:
+        self._fail()
+        return list(self.findings)
 
     def query(self, sql: str, params: dict[str, Any] | None = None, *, timeout_s: float | None = None) -> Answer:
         self._fail()

@@ -70,21 +70,21 @@ def test_runs_80x24_with_a_filter_that_is_wrong(snap_compare: Any) -> None:
 
 
 def test_run_120x40(snap_compare: Any) -> None:
-    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="ETA"))
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="no findings"))
 
 
 def test_run_80x24(snap_compare: Any) -> None:
-    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=press("enter", "tab", until="ETA"))
+    assert snap_compare(make_app(FLEET), terminal_size=(80, 24), run_before=press("enter", "tab", until="no findings"))
 
 
 def test_run_120x40_light(snap_compare: Any) -> None:
-    keys = press("t", "j", "enter", "enter", until="ETA")
+    keys = press("t", "j", "enter", "enter", until="no findings")
     assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=keys)
 
 
 def test_run_120x40_without_colour(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="ETA"))
+    assert snap_compare(make_app(FLEET), terminal_size=(120, 40), run_before=press("enter", until="no findings"))
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
@@ -92,7 +92,7 @@ def test_run_looked_into(snap_compare: Any, size: tuple[int, int]) -> None:
     """Zoomed, a cursor in all charts, the loss smoothed."""
 
     async def look(pilot: Pilot[None]) -> None:
-        await press("enter", until="ETA")(pilot)
+        await press("enter", until="no findings")(pilot)
         await sees(pilot, "20k")
         await pilot.press("left", *["shift+left"] * 3, "plus", "m")
         await sees(pilot, "zoom 5,674..17,023", "smoothed 0.6")

@@ -105,7 +105,8 @@ async def test_a_run_without_rows_says_so_in_every_panel_and_what_its_trainer_sa
         await sees(pilot, "Runs 1")
         await pilot.press("enter")
         await sees(pilot, "no step yet", "no data", "responses: 64 of 1088 [red]\\x1b[2J")
-        panels = list(pilot.app.screen.query(Panel))
+        await sees(pilot, "✓ no findings")
+        panels = [panel for panel in pilot.app.screen.query(Panel) if panel.is_asked]
         assert [
             panel.name for panel in panels if panel.result is None or not (panel.result.why or panel.result.rows)
         ] == []

@@ -1,0 +1,119 @@
+"""What checks found, on the dashboard: the panel, the marks on charts, the badge; files that are wrong say so there."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from dflash_tui import paths
+from dflash_tui.store.base import Finding
+from dflash_tui.store.database import Database
+from dflash_tui.ui.findings import as_result, badge, marks_of
+from dflash_tui.ui.panel import Panel
+from tests.checks.made_log import rows, write_log
+
+from .cockpit import cockpit, make_app, screen_text, sees, sees_no, until
+from .scripted_seat import make_run
+
+TINY = Finding(
+    "tiny_gradients",
+    "vanishing gradients",
+    "warning",
+    "the median gradient norm is 0.0671 over the last 2,000 rows, below 0.1",
+    [20_698, 22_698],
+    {"median": 0.0671},
+    "compare grad_norm with a run that learns; look at the loss and the learning rate",
+)
+SPIKE = Finding(
+    "spikes",
+    "gradient spikes",
+    "warning",
+    "grad_norm spiked to 41.5 at step 11,204, 609 times its median",
+    [11_204],
+    {},
+    "look at the loss and the batch at these steps",
+)
+STREAK = Finding(
+    "nan_streak", "NaN streak", "critical", "loss is not finite in 40 rows in a row", [22_600], {}, "go back"
+)
+INFO = Finding("unlogged", "keys nobody logs", "info", "acceptance needs tau_linear_macro")
+
+
+async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
+    async with cockpit([make_run("sick")], (120, 40)) as (pilot, seat):
+        await pilot.press("enter")
+        await sees(pilot, "✓ no findings")
+        assert "▲" not in screen_text(pilot.app).splitlines()[0]
+        seat.store.findings = [STREAK, TINY, SPIKE, INFO]
+        seat.store.known[0] = make_run("other")
+        await pilot.press("1")
+        seat.advanced(None)
+        await sees(pilot, "other")
+        await pilot.press("enter")
+        await sees(pilot, "✖ 1 ▲ 2", "✖ NaN streak", "→ go back", "▲ vanishing gradients")
+        text = screen_text(pilot.app)
+        assert "✖ 1 ▲ 2" in text.splitlines()[0]
+        assert text.index("NaN streak") < text.index("vanishing gradients")
+        # One sentence has its next, the others when there is room.
+        await sees_no(pilot, "look at the loss and the batch")
+        await pilot.press("tab", "tab", "z")
+        await sees(pilot, "→ look at the loss and the batch at these steps", "· keys nobody logs")
+        await pilot.press("question_mark")
+        await sees(pilot, "What the checks find of this run")
+
+
+def test_marks_are_on_the_charts_of_the_figures_concerned() -> None:
+    marks = marks_of([STREAK, TINY, SPIKE, INFO])
+    assert [(mark.x, mark.label, mark.sign) for mark in marks["grad_norm"]] == [
+        (22_600, "✖ NaN streak", "✖"),
+        (20_698, "▲ vanishing gradients", "▲"),
+        (22_698, "", "▲"),
+        (11_204, "▲ gradient spikes", "▲"),
+    ]
+    assert [mark.sign for mark in marks["loss"]] == ["✖"]
+    assert marks["throughput"] == () and marks["lr"] == ()
+    assert badge([]) == "" and badge([INFO]) == "" and badge([TINY]) == "▲ 1"
+    assert as_result([TINY]).rows[0][:3] == ["warning", "vanishing gradients", TINY.sentence]
+
+
+async def test_a_panel_and_a_check_that_are_wrong_say_file_and_line_in_their_place(home: Path, tmp_path: Path) -> None:
+    for folder, text in (
+        ("panels", "-- title: mine\n-- order: 21\nselect loss,\n  los from steps"),
+        ("checks", "\nselect los from steps"),
+    ):
+        file = paths.config_dir() / folder / "mine.sql"
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    paths.private_dir(paths.data_dir())
+    app = make_app([])
+    with Database(paths.database_file()) as store:
+        store.ingest("r", write_log(tmp_path / "log", rows(300)))
+        app.seat.store = store  # type: ignore[attr-defined]
+        async with app.run_test(size=(200, 60)) as pilot:
+            await sees(pilot, "300/73,290")
+            await pilot.press("enter")
+            # As a finding and as a panel; all others go on.
+            await until(pilot, lambda: "▲ 1" in screen_text(app), "a badge", patience_s=30)
+            await sees(pilot, "gradient norm", "p50")
+            await pilot.press("tab", "tab", "z")
+            await sees(pilot, "/checks/mine.sql:2: there is no column 'los' here", "· keys nobody logs")
+            names = [panel.name for panel in app.screen.query(Panel)]
+            await pilot.press(*["tab"] * (names.index("mine") - 2))
+            await sees(pilot, "✗", "/panels/mine.sql:4: there is no column 'los' here")
+
+
+def opens(*keys: str, until: str) -> Any:
+    async def run(pilot: Pilot[None]) -> None:
+        await sees(pilot, "0.913")
+        await pilot.press(*keys)
+        await sees(pilot, until)
+
+    return run
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
+def test_picture(snap_compare: Any, size: tuple[int, int]) -> None:
+    app = make_app([make_run("sick")])
+    app.seat.store.findings = [STREAK, TINY, SPIKE, INFO]  # type: ignore[attr-defined]
+    assert snap_compare(app, terminal_size=size, run_before=opens("enter", until="→ go back"))
