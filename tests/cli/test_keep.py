@@ -15,7 +15,7 @@ from ..store.children import child
 from ..store.conftest import grow
 from .conftest import Said, dflash, refused, watching
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.slow]
 
 
 @pytest.fixture

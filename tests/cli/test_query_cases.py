@@ -29,7 +29,7 @@ from dflash_tui.store.screens import ask_screen
 from ..store.children import child
 from .conftest import dflash, refused, wait_until, watching
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.slow]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from dflash_tui import paths
 
 from .conftest import dflash, on_terminal, refused, wait_until, watching
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = "select count(*) from range(1000000000) a, range(1000000000) b where a.range < b.range"
 
 

@@ -23,6 +23,8 @@ from dflash_tui.store.panels import run_panels
 
 from .test_panel_answers import ingest, one, write
 
+pytestmark = pytest.mark.slow
+
 EDGES = (1500.0, 3000.0)
 # Of each kind of SELECT one; all fourteen take three times as long.
 NAMES = ("vitals", "budget", "acceptance", "loss", "batch", "lr")

@@ -12,6 +12,8 @@ from ..pvehost.pve import PveHost
 from ..pvehost.sshd import SshServer
 from .chaos import Far, behind_a_proxy, cut_launches, kill_readers, race_stops
 
+pytestmark = pytest.mark.slow
+
 TIMES = 6
 
 

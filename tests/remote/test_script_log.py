@@ -13,6 +13,8 @@ from dflash_tui.run_env import read_env_file, run_env
 from dflash_tui.runs import Cursor, RunRecord
 from dflash_tui.script_log import settled
 
+pytestmark = pytest.mark.slow
+
 RUN = RunRecord("mine", "mine", "script", host="box", path="/far/mine")
 PRINTED = "attempts/1/output.log"
 JSONL = b'{"step": 1, "loss": 2.0}\n'

@@ -23,6 +23,8 @@ from ..seat import seated
 from .far_side import assert_nobody_lives_below
 from .nvidia import FakeNvidiaSmi
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = (
     "import itertools, time\nfor n in itertools.count(1):\n    print({'step': n, 'loss': 1.0})\n    time.sleep(0.02)\n"
 )

@@ -18,6 +18,8 @@ from dflash_tui.store.database import Database
 
 from .conftest import Rows, grow, rows_of
 
+pytestmark = pytest.mark.slow
+
 TABLES = ("runs", "attempts", "records", "rejects", "events", "keys", "cursors", "store", "steps", "evals")
 
 

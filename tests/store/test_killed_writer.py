@@ -16,6 +16,8 @@ from .children import child
 from .conftest import rows_of
 from .kill_ingest import KINDS, Trial, violations, write_log
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(("batch", "seed"), [("1", 1), ("300", 2), ("4000", 3)])
 def test_a_killed_owner_loses_and_doubles_nothing(batch: str, seed: int) -> None:

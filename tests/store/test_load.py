@@ -7,6 +7,8 @@ import pytest
 
 from .load_store import Load
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_nobody_sees_half_a_batch_or_an_error_while_the_owner_changes(tmp_path: Path, how: int) -> None:

@@ -28,6 +28,8 @@ from dflash_tui.store.queries import BATCH_ROWS
 from .children import child
 from .conftest import rows_of
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def dying_owner(answer: Callable[[wire.AnyRequest], bytes] = lambda request: b"\n") -> Iterator[None]:

@@ -21,6 +21,8 @@ from .conftest import grow, rows_of
 from .plain_reader import read
 from .test_intake_property import check_rows, log_lines
 
+pytestmark = pytest.mark.slow
+
 SLOW = settings(
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )

@@ -13,6 +13,8 @@ from trainer.target import Target
 
 from .trainer_setup import ROOT, checked, events, write_rows
 
+pytestmark = pytest.mark.slow
+
 TINY = ROOT / "trainer" / "tiny_target"
 # What an evaluation says apart from who and when.
 OWN = {"event", "time", "seconds", "name", "path", "step"}

@@ -15,6 +15,8 @@ from trainer.target import Target
 from trainer.tree_decode import tree_speculative
 from trainer.zlab import draft_shape
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = ["def main():\n", "import os\n\tfor x in range", "class Thread(Base):\n\tdef __init__(self", "x"]
 BUDGETS = [40, 23, 31, 1]
 

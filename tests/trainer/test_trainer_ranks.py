@@ -18,6 +18,8 @@ from trainer.run import run
 from .programs import exact_losses, together
 from .trainer_setup import ROOT, checked, events, nested, write_rows
 
+pytestmark = pytest.mark.slow
+
 STEPS = 5
 
 

@@ -20,6 +20,8 @@ from trainer.train import Run
 
 from .trainer_setup import ROOT, checked, events, nested, records, write_rows
 
+pytestmark = pytest.mark.slow
+
 STEP_KEYS = {
     "event", "time", "step", "epoch", "loss", "accuracy", "accept_len", "ddtree_streak8", "lr", "grad_norm",
     "grad_clipped", "noise_std", "avg_batch_size", "avg_seq_len", "padding_eff", "supervised_share", "tokens",

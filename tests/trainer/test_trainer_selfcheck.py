@@ -17,6 +17,8 @@ from trainer.target import Features, Target
 
 from .trainer_setup import ROOT, nested, write_rows
 
+pytestmark = pytest.mark.slow
+
 CHECKS = ["taps", "leak", "labels", "export", "gap"]
 
 

@@ -26,6 +26,8 @@ from ..pvehost.pve import PveHost
 from ..pvehost.sshd import SshServer, missing_sshd, write_known_hosts
 from .cockpit import screen_text, types, until
 
+pytestmark = pytest.mark.slow
+
 PASSPHRASE = "ein Wort, 2"
 PATIENCE_S = 90.0
 STEPS = """
