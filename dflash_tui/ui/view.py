@@ -69,7 +69,12 @@ class View:
 
     def seen(self, extent: Extent | None) -> "View":
         """The same, once its rows were seen to reach over `extent`."""
-        return self if self.zoom or extent is None else replace(self, whole=extent)
+        if extent is None:
+            return self
+        if self.zoom and self.whole:
+            # A run goes on while a part of it is looked at.
+            extent = Extent(min(self.whole.first, extent.first), max(self.whole.last, extent.last))
+        return replace(self, whole=extent)
 
     def zoomed(self, extent: Extent, by: float, around: float | None = None) -> "View":
         """`by` times as many steps, `around` (or the cursor, else the newest step) staying where it is."""
@@ -98,7 +103,7 @@ class View:
         return replace(view, cursor=steps[min(max(0, at), len(steps) - 1)])
 
     def _at(self, first: float, size: float, whole: Extent) -> "View":
-        first = min(max(first, whole.first), whole.last - size)
+        first = max(whole.first, min(first, whole.last - size))
         is_newest = first + size >= whole.last - 0.5
         begin, end = math.floor(first), math.floor(first) + math.ceil(size)
         # A cursor that is out of sight would speak of rows that nobody sees.

@@ -54,6 +54,15 @@ def test_panning_stops_at_both_ends() -> None:
     assert VIEW.panned(WHOLE, 0.5) == VIEW, "nothing is zoomed"
 
 
+def test_a_run_that_goes_on_can_be_panned_to_its_end() -> None:
+    view = VIEW.zoomed(WHOLE, 0.5)
+    grown = view.seen(Extent(500, 3000))
+    assert grown.whole == Extent(0, 3000)
+    assert zoomed_to(grown.panned(Extent(500, 3000), 0.5)) == (500, OPEN_END)
+    assert zoomed_to(grown.panned(Extent(500, 3000), -0.5)) == (0, 2500)
+    assert zoomed_to(view.panned(Extent(500, 3000), 0.5)) == (0, OPEN_END), "wider than what is known"
+
+
 def test_a_cursor_that_a_pan_leaves_behind_is_put_away() -> None:
     view = replace(VIEW, cursor=500.0).zoomed(WHOLE, 0.2)
     assert (zoomed_to(view), view.cursor) == ((400, 600), 500)
