@@ -14,7 +14,7 @@ from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID, Dots
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
 from dflash_tui.charts.marks import LEVEL, cross_out, draw_cursor, draw_level, draw_marks, label_marks, point_beyond
 from dflash_tui.charts.options import NO_OPTIONS, Level, Options
-from dflash_tui.charts.scale import fit_scale
+from dflash_tui.charts.scale import fit_scale, inliers
 from dflash_tui.charts.series import Axes, ChartError, Rows, named, named_or, numbers, sort_out
 from dflash_tui.charts.smoothing import smooth
 from dflash_tui.charts.tally import Tally
@@ -22,8 +22,6 @@ from dflash_tui.charts.tally import Tally
 _LOOKS = ((Role.DATA, SOLID), (Role.SECOND, DOTTED), (Role.THIRD, DASHED))
 _MIN_ROWS_FOR_NOTES = 4
 _MIN_ROWS_FOR_UNIT = 9
-# Tukey calls 3 interquartile ranges far out; the first steps of a decaying loss lie further and are no outliers.
-_FENCE_IQRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +56,12 @@ def draw_line(
     canvas = Canvas(width, height)
     lines = _read(columns, rows, axes, scale, options)
     canvas.tally = lines.tally
-    shown = [v for values in lines.raw or lines.series for v in values if v is not None]
-    shown += [v for edges in lines.band if edges for v in edges]
+    drawn = [[v for v in values if v is not None] for values in lines.raw or lines.series]
+    drawn += map(list, zip(*filter(None, lines.band), strict=True))
     if axes.get("clip") == "outliers" and scale == "linear":
-        shown = _inliers(shown)
+        # Each by itself: the far apart edges of a band would let everything pass.
+        drawn = [inliers(values) for values in drawn]
+    shown = [v for values in drawn for v in values]
     shown += [level.value for level in options.levels] if shown else []
     x, y = fit_scale(axes.get("x_scale", "linear"), options.x_limits or lines.xs), fit_scale(scale, shown)
     if x is None or y is None or not lines.xs:
@@ -122,16 +122,6 @@ def _read_band(columns: Sequence[str], rows: Rows, axes: Axes) -> list[Edges | N
         (low, high) if low is not None and high is not None and math.isfinite(low) and math.isfinite(high) else None
         for low, high in zip(lows, highs, strict=True)
     ]
-
-
-def _inliers(values: list[float]) -> list[float]:
-    """The values within the fences around the middle half; all of them when the middle half is one value."""
-    ordered = sorted(values)
-    if not ordered:
-        return values
-    first, third = ordered[len(ordered) // 4], ordered[3 * len(ordered) // 4]
-    reach = _FENCE_IQRS * (third - first)
-    return [v for v in values if first - reach <= v <= third + reach] if reach else values
 
 
 def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence[Level]) -> int:

@@ -13,9 +13,9 @@ from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
 from dflash_tui.charts.line import draw_series
-from dflash_tui.charts.marks import LEVEL, cross_out, draw_level
+from dflash_tui.charts.marks import LEVEL, cross_out, draw_level, point_beyond
 from dflash_tui.charts.options import Level
-from dflash_tui.charts.scale import fit_scale
+from dflash_tui.charts.scale import fit_scale, inliers
 from dflash_tui.charts.series import sort_out
 from dflash_tui.charts.tally import Tally
 
@@ -49,16 +49,20 @@ def draw_overlay(
     unit: str | None = None,
     levels: Sequence[Level] = (),
 ) -> Canvas:
-    """At most MAX_TRACES runs. The axes hold all traces and levels; a log axis has no place for zero, nor for less."""
+    """At most MAX_TRACES runs. The axes hold all levels, and of each trace what is not far outside the rest of it: that
+    ends at the edge of a linear axis, with a mark and a count. A log axis has no place for zero, nor for less.
+    """
     canvas = Canvas(width, height)
     canvas.tally = tally = Tally()
     drawn = [_cleaned(trace, scale, x_scale, tally) for trace in traces]
     x = fit_scale(x_scale, [x for xs, _ in drawn for x in xs])
-    seen = [value for _, values in drawn for value in values if value is not None]
+    known = [[value for value in values if value is not None] for _, values in drawn]
+    seen = [value for values in known for value in (inliers(values) if scale == "linear" else values)]
     y = fit_scale(scale, [*seen, *(level.value for level in levels)]) if seen else None
     if x is None or y is None:
         fates = tally.fates()
         return canvas.note(f"nothing to draw: {fates}" if fates else "no rows")
+    tally.num_clipped = sum(not y.low <= value <= y.high for values in known for value in values)
     looks = _looks(traces)
     levels = [level for level in levels if y.shows(level.value)]
     frame = lay_out(canvas, x, y, _draw_legend(canvas, traces, looks, levels, unit))
@@ -68,6 +72,8 @@ def draw_overlay(
     # The first last: it lies on top.
     for (xs, values), (role, pattern) in reversed(list(zip(drawn, looks, strict=True))):
         draw_series(frame, xs, values, role, pattern)
+        if tally.num_clipped:
+            point_beyond(frame, xs, values)
     for trace, (xs, _) in zip(traces, drawn, strict=True):
         cross_out(frame, _non_finite_xs(trace, xs))
     _draw_signs(frame, traces, drawn, looks)

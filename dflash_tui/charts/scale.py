@@ -17,6 +17,8 @@ KINDS = ("linear", "log", "time", "duration")
 _NOISE = 1e-12
 _LARGEST = sys.float_info.max
 _SMALLEST = math.ulp(0.0)
+# Tukey calls 3 interquartile ranges far out; a young loss that still decays lies further and has no outliers.
+_FENCE_IQRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +102,13 @@ def fit_scale(kind: str, values: Iterable[float]) -> Scale | None:
     else:
         pad = largest / 10
     return Scale(kind, max(low - pad, -_LARGEST), min(high + pad, _LARGEST), only=low)
+
+
+def inliers(values: list[float]) -> list[float]:
+    """The values within the fences around the middle half; all of them when the middle half is one value."""
+    if not values:
+        return values
+    ordered = sorted(values)
+    first, third = ordered[len(ordered) // 4], ordered[3 * len(ordered) // 4]
+    reach = _FENCE_IQRS * (third - first)
+    return [v for v in values if first - reach <= v <= third + reach] if reach else values

@@ -202,3 +202,16 @@ def test_smoothed_lines_in_one_row_of_cells_are_both_seen() -> None:
     both = draw("line", ["step", "p50", "mean"], rows, {"y": "p50,mean"}, **more).text()
     one = draw("line", ["step", "p50"], rows, {"y": "p50"}, **more).text()
     assert dots_in("\n".join(both.split("\n")[1:])) > 1.3 * dots_in(one)
+
+
+def test_the_first_steps_of_a_long_run_do_not_flatten_the_rest() -> None:
+    """Two humps at 0.9 and 2.7, as the story's loss has them, under a band: its width is no reason to show them all."""
+    rows: list[list[Cell]] = [
+        [i, 0.9 + 10 / (1 + i) + i % 5 / 50, 0.88 + 9 / (1 + i), 2.7 + 10 / (1 + i) + i % 7 / 50] for i in range(300)
+    ]
+    axes = {"y": "p50", "low": "p10", "high": "p90", "clip": "outliers"}
+    canvas = draw("band", ["step", "p50", "p10", "p90"], rows, axes, width=60, height=12)
+    assert 0 < canvas.tally.num_clipped < 12
+    assert "▲" in canvas.text()
+    whole = draw("band", ["step", "p50", "p10", "p90"], rows, {**axes, "clip": ""}, width=60, height=12)
+    assert dots_in(canvas.text()) > dots_in(whole.text())

@@ -81,3 +81,12 @@ def test_any_canvas_holds_it(width: int, height: int) -> None:
     for traces, scale, levels in PICTURES.values():
         canvas = draw_overlay(traces, width=width, height=height, scale=scale, levels=levels, unit="tokens")
         assert all(sum(len(span.text) for span in row) == width for row in canvas.rows())
+
+
+def test_what_lies_far_outside_a_run_ends_at_the_edge_and_is_counted() -> None:
+    xs = [float(i) for i in range(60)]
+    spiked = Trace("a", "v5", xs, [41.5 if i in (0, 30) else 1 + i % 7 / 10 for i in range(60)])
+    canvas = draw_overlay([spiked, Trace("b", "v4", xs, [2 + i % 5 / 10 for i in range(60)])], width=60, height=14)
+    assert canvas.tally.num_clipped == 2
+    assert canvas.text().count("▲") == 3  # Two on the line, one in the note.
+    assert "41" not in canvas.text()
