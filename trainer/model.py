@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from trainer.norm import RMSNorm
+
 # Keys and values of one layer's context, [sequences, kv_heads, tokens, head_dim] each.
 KeysValues = tuple[Tensor, Tensor]
 # cos and sin, [sequences, tokens, head_dim] each.
@@ -54,13 +56,6 @@ def rotate(x: Tensor, rotary: Rotary) -> Tensor:
     cos, sin = (part.unsqueeze(1) for part in rotary)
     low, high = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-high, low), dim=-1) * sin
-
-
-class RMSNorm(nn.RMSNorm):
-    """In the number format of its weight, whatever comes in: bfloat16 is for products."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x.to(self.weight.dtype))
 
 
 class Attention(nn.Module):

@@ -30,7 +30,7 @@ class Optimizer:
             self._parts.append((torch.optim.Muon(matrices, lr=lr * times, weight_decay=decay), times))
         else:
             groups.insert(0, {"params": matrices, "weight_decay": decay})
-        self._parts.append((torch.optim.AdamW(groups, lr=lr, betas=betas), 1.0))
+        self._parts.append((torch.optim.AdamW(groups, lr=lr, betas=betas, fused=True), 1.0))
 
     def zero_grad(self) -> None:
         for part, _ in self._parts:
