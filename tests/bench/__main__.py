@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import figures, ingest, panels, poll, query, screen, session, start, sweep
+from tests.bench import figures, ingest, panels, parity, poll, query, screen, session, start, sweep, training
 from tests.bench.rows import Row
 
 TOPICS: dict[str, Callable[[Path], list[Row]]] = {
@@ -26,6 +26,8 @@ TOPICS: dict[str, Callable[[Path], list[Row]]] = {
     "line_to_screen_local line_to_screen_ssh key_to_screen_slow_link": screen.measure,
     "first_screen_1m rss_1m redraw": session.measure,
     "panels_23k panels_1m panels_10m": panels.measure,
+    "trainer_step trainer_step_demo trainer_memory": training.measure,
+    "trainer_parity": parity.measure,
 }
 
 

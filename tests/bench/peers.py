@@ -1,6 +1,6 @@
 """Who else can do it: found on PATH, or installed into an environment of their own, .venv-bench.
 
-`peers.txt` pins them. Without a network, or with DFLASH_BENCH_PEERS=0, they are rows that say so.
+`peers*.txt` pin them. Without a network, or with DFLASH_BENCH_PEERS=0, they are rows that say so.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.bench.rows import ROOT, Row
 
 _FOLDER = ROOT / ".venv-bench"
-_WANTED = Path(__file__).parent / "peers.txt"
+_HERE = Path(__file__).parent
 _INSTALL_TIMEOUT_S = 300
 
 
@@ -24,20 +24,40 @@ class NoPeerError(Exception):
 @cache
 def environment() -> Path:
     """The folder with the peers' programs, and a `python` that imports polars. NoPeerError when it cannot be made."""
+    _install("peers.txt", ["-r", _HERE / "peers.txt"])
+    return _FOLDER / "bin"
+
+
+@cache
+def trainers() -> Path:
+    """A python that imports speculators, SpecForge and dflash, on our own versions of torch and transformers."""
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    ours = [line for line in lines if line.startswith(("torch==", "transformers==", "safetensors=="))]
+    # By their exact versions, and before the others: a range would let pip choose a CUDA build of torch.
+    _install("ours.txt", ours, stamp="\n".join(ours))
+    _install("peers-trainers-need.txt", ["-r", _HERE / "peers-trainers-need.txt", *ours])
+    _install("peers-trainers.txt", ["--no-deps", "-r", _HERE / "peers-trainers.txt"])
+    return _FOLDER / "bin" / "python"
+
+
+def _install(name: str, words: list[str | Path], stamp: str | None = None) -> None:
+    """Once, until the file `name` reads otherwise. NoPeerError when it cannot be."""
     if os.environ.get("DFLASH_BENCH_PEERS") == "0":
         raise NoPeerError("DFLASH_BENCH_PEERS=0: no peers are installed")
-    stamp, wanted = _FOLDER / "peers.txt", _WANTED.read_text()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        print("installing the peers into .venv-bench", file=sys.stderr)
-        pip = [_FOLDER / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "-r", _WANTED]
-        try:
+    done, wanted = _FOLDER / name, stamp or (_HERE / name).read_text()
+    if done.exists() and done.read_text() == wanted:
+        return
+    print(f"installing the peers of {name} into .venv-bench", file=sys.stderr)
+    python = _FOLDER / "bin" / "python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "-q", "install", *words]
+    try:
+        if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", _FOLDER], check=True, capture_output=True, text=True)
-            subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S)
-        except subprocess.SubprocessError as e:
-            words = str(getattr(e, "stderr", None) or e).strip().splitlines()
-            raise NoPeerError(f"could not be installed: {words[-1] if words else e}") from e
-        stamp.write_text(wanted)
-    return _FOLDER / "bin"
+        subprocess.run(pip, check=True, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S)
+    except subprocess.SubprocessError as e:
+        words_said = str(getattr(e, "stderr", None) or e).strip().splitlines()
+        raise NoPeerError(f"could not be installed: {words_said[-1] if words_said else e}") from e
+    done.write_text(wanted)
 
 
 def program(name: str) -> Path:

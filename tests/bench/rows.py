@@ -33,6 +33,11 @@ def measured(bar: str, value: float, limit: float | None, note: str) -> Row:
     return Row(bar, round(value, 4), limit, None if limit is None else value <= limit, note)
 
 
+def at_least(bar: str, value: float, limit: float, note: str) -> Row:
+    """A row; it is met when `value` is `limit` or more."""
+    return Row(bar, round(value, 4), limit, value >= limit, note)
+
+
 def worst(bar: str, values: dict[str, float], limit: float | None, note: str) -> Row:
     """A row of several measurements, by name: the bar holds for the highest, the note has them all."""
     each = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
