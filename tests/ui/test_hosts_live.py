@@ -188,7 +188,7 @@ async def test_a_host_that_goes_silent_says_since_when_and_one_with_another_key_
 async def test_containers_hang_under_their_node_and_each_says_how_it_stands(pve_box: PveHost, home: Path) -> None:
     toml = "".join(f'[hosts.ct{n}]\nkind = "proxmox"\naddress = "pve"\nvmid = {n}\n' for n in (200, 201))
     async with hosts_screen(home, toml) as pilot:
-        await shows(pilot, "pve ", "├ ct200", "├ ct201", "└ 202 train202", "container 201 o")
+        await shows(pilot, "pve ", "├ ct200", "├ ct201", "├ 202 train202", "container 201 o")
         await until(pilot, lambda: line_of(pilot, "├ ct200").count("● reachable") == 1, "ct200 reachable", PATIENCE_S)
         await pilot.press("j", "j")
         await shows(pilot, "container 201 (train201) on pve", "start it with `pct start 201`")
