@@ -91,10 +91,10 @@ class HostCollector:
     def follow(self, runs: Iterable[Run], focus: str | None) -> None:
         """These are the live runs now; `focus` is the one on screen. New ones are asked for at once."""
         self._runs = {run.run_id: run for run in runs}
-        # What the store knows otherwise is told anew: of one that was forgotten and found again, say.
+        # What the store knows otherwise is told anew, and its mirror looked at: it was forgotten and found again, say.
         known = {run_id: (run.state, _TROUBLE) for run_id, run in self._runs.items()}
         self._seen = {run_id: seen for run_id, seen in self._seen.items() if seen[0] in known.get(run_id, ())}
-        self._copies.limit_to(self._runs)
+        self._copies.limit_to(self._seen)
         self._behind &= self._runs.keys()
         if self._pace.follow(self._runs, focus):
             self._woken.set()

@@ -36,8 +36,11 @@ class Copies:
     def limit_to(self, run_ids: Iterable[str]) -> None:
         """Nobody asks for others any more."""
         wanted = set(run_ids)
-        self._cursors = {run_id: cursors for run_id, cursors in list(self._cursors.items()) if run_id in wanted}
-        self._mirrors = {run_id: mirror for run_id, mirror in list(self._mirrors.items()) if run_id in wanted}
+        # One by one: a thread may be keeping what came of another run in this moment.
+        for run_id in set(self._cursors) - wanted:
+            self._cursors.pop(run_id, None)
+        for run_id in set(self._mirrors) - wanted:
+            self._mirrors.pop(run_id, None)
 
     def keep(self, run_id: str, what: Heard) -> bool:
         """Whether the run's mirror grew. DflashError when it cannot be written."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dflash_tui.errors import HostError, TimedOutError
+from dflash_tui.errors import HostError, TimedOutError, UsageError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
 from dflash_tui.remote.files import read_json
@@ -153,6 +153,8 @@ async def stop(agent: AgentClient, run_id: str, *, grace_s: float, kill: bool = 
 
     A run that was over stays as it was. TimedOutError if it outlives even being killed.
     """
+    if not grace_s >= 0:
+        raise UsageError(f"a grace of {grace_s:g} s: give a number of seconds from 0")
     grace_s = 0.0 if kill else min(grace_s, _MAX_GRACE_S)
     deadline = time.monotonic() + grace_s + END_PATIENCE_S
     found = read_status(await agent.do("stop", run_id=run_id, grace_s=grace_s))

@@ -149,6 +149,7 @@ class Mirror:
         file = self.path(stream)
         # Asked at every poll of every run: pathlib takes ten times as long.
         folder, name = os.path.split(file)
+        now_ns = time.time_ns()
         try:
             changed_ns = os.stat(folder).st_mtime_ns  # noqa: PTH116
             known = self._older.get(stream)
@@ -161,7 +162,7 @@ class Mirror:
         begin, end = f"{stem}.", f".{suffix}"
         middles = {one: one[len(begin) : -len(end)] for one in names if one.startswith(begin) and one.endswith(end)}
         found = sorted((int(m), file.with_name(one)) for one, m in middles.items() if _NUMBER.fullmatch(m))
-        if time.time_ns() - changed_ns > _SETTLED_NS:
+        if now_ns - changed_ns > _SETTLED_NS:
             self._older[stream] = (changed_ns, found)
         return found
 

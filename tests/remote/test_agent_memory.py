@@ -37,7 +37,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(memory, "time", clock)
     monkeypatch.setattr(memory, "_held", {})
-    monkeypatch.setattr(memory, "_are_local", {})
+    monkeypatch.setattr(memory, "_foreign", set())
     monkeypatch.setattr(memory, "is_local", lambda path: True)
     return clock
 
@@ -185,6 +185,38 @@ def test_nothing_is_remembered_of_what_another_machine_may_write(
         looks.clear()
         follow()
         assert {"train_log.jsonl", "output.log", "state.json"} <= set(looks)
+
+
+def test_what_took_long_to_read_may_have_changed_after_its_stamp(run: Run, clock: Clock) -> None:
+    """A machine that was suspended in between: what was changed in the tick of the stamp has settled since."""
+    reads = []
+
+    def read(path: str) -> list[str]:
+        reads.append(path)
+        clock.ahead_s += 3
+        return sorted(entry.name for entry in Path(path).iterdir())
+
+    memory.recall(run.path, read)
+    memory.recall(run.path, read)
+    assert len(reads) == 2
+    memory.recall(run.path, read)
+    assert len(reads) == 2
+
+
+def test_a_device_that_was_local_is_asked_again(
+    run: Run, follow: Follow, clock: Clock, looks: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was mounted is gone, and its number belongs to a share now."""
+    clock.ahead_s = 3
+    follow()
+    follow()
+    monkeypatch.setattr(memory, "is_local", lambda path: False)
+    Path(run.log).write_bytes(b"line 1\nline 2\n")
+    clock.ahead_s = 6
+    for _ in range(2):
+        looks.clear()
+        assert follow() == {}
+        assert "train_log.jsonl" in looks
 
 
 def test_a_state_is_told_once(run: Run, clock: Clock) -> None:

@@ -1,5 +1,7 @@
 """The thorough look at a machine: each fact that stands against training is a sentence with what to do about it."""
 
+import os
+import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
@@ -132,6 +134,23 @@ async def test_facts_that_cannot_be_read_are_no_findings(agent: AgentClient, mon
 def test_the_file_system_of_a_path() -> None:
     assert mounts.file_system("/proc/self") == "proc"
     assert mounts.file_system("/") not in (None, "proc")
+    assert mounts.file_system("/nowhere") is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounts something: run as root")
+def test_the_file_system_of_a_path_that_is_hard_to_name(tmp_path: Path) -> None:
+    """One with a line's end in it, and one below a mount that another one hides."""
+    program = "import sys; from dflash_tui.remote.agent import mounts; print(*map(mounts.file_system, sys.argv[1:]))"
+    script = """
+        mkdir -p "$1" "$2/sys" && mount -t proc proc "$1" &&
+        mount -t tmpfs tmpfs "$2/sys" && mount -t proc proc "$2" && shift 2 && exec "$@"
+    """
+    odd, hidden = tmp_path / "two\nlines", tmp_path / "below"
+    argv = [sys.executable, "-c", program, odd / "sys", hidden / "sys"]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", script, "sh", odd, hidden, *argv], capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("proc proc\n", "")
 
 
 def test_logind_is_asked_only_where_it_may_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import os
 import subprocess
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_tui.errors import HostError
+from dflash_tui.errors import HostError, UsageError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import launch, status, stop
 from dflash_tui.runs import RunRecord, RunState
@@ -37,6 +38,12 @@ async def test_a_trainer_that_does_not_listen_is_killed_after_its_grace(start: S
     found = await stop(agent, "toy-1", grace_s=0.5)
     assert (found.state, found.reason, found.code, found.signal) == (RunState.STOPPED, "killed-after-grace", None, 9)
     assert 0.5 <= time.monotonic() - begun < 5.5
+
+
+@pytest.mark.parametrize("grace_s", [math.nan, -1.0])
+async def test_a_grace_that_is_none_ends_nothing(agent: AgentClient, grace_s: float) -> None:
+    with pytest.raises(UsageError, match=r"a grace of .* s: give a number of seconds from 0"):
+        await stop(agent, "toy-1", grace_s=grace_s)
 
 
 async def test_while_it_stops_it_says_so(start: Start, agent: AgentClient) -> None:

@@ -176,6 +176,11 @@ async def test_a_run_that_is_forgotten_while_it_is_followed_stays_forgotten_unti
             assert (scanned.brought, scanned.trouble) == ((run_id,), None)
             await until_steps(session, run_id, 3)
         await control.stop(session, run_id, kill=True)
-        mirror = (home / "data/mirrors" / run_id / "train_log.jsonl").read_bytes()
-        assert mirror == (home / "data/work/dflash-runs" / run_id / "attempts/1/output.log").read_bytes()
+        mirror = home / "data/mirrors" / run_id / "train_log.jsonl"
+        output = (home / "data/work/dflash-runs" / run_id / "attempts/1/output.log").read_bytes()
+        assert mirror.read_bytes() == output
+        # Also of one that writes no more, so that nothing that comes could show that its mirror is another one.
+        await control.forget(session, run_id)
+        scanned = await adoption.scan(session, "local", lambda sentence: None)
+        assert (scanned.brought, scanned.trouble, mirror.read_bytes() == output) == ((run_id,), None, True)
     assert_nobody_lives_below(home)

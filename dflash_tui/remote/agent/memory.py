@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, Optional, Tuple, TypeVar
+from typing import Any, Callable, Dict, Optional, Set, Tuple, TypeVar
 
 from .mounts import is_local
 
-# FAT has the longest tick; and the time that a kernel stamps with lags behind its clock by some milliseconds.
+# An old ext3 has the longest tick, of a second; and the time that a kernel stamps with lags behind its clock by some
+# milliseconds.
 SETTLED_NS = 2_000_000_000
 # More than any sweep asks for; beyond it, all is looked at once more.
 MAX_HELD = 1 << 16
@@ -24,14 +25,19 @@ Stamp = Tuple[int, int, int, int, int]
 T = TypeVar("T")
 
 _held: Dict[str, Tuple[Stamp, Any]] = {}
-_are_local: Dict[int, bool] = {}
+# The numbers of devices that were not local. One that was is asked for again: its number may be another's by now.
+_foreign: Set[int] = set()
 
 
 def look(path: str) -> Optional[Stamp]:
-    """The stamp of what `path` is now; None if nothing can be known of it."""
+    """The stamp of what `path` is now; None if nothing can be known by it: of what was changed just now, or says that
+    it will be."""
+    now_ns = time.time_ns()
     try:
         found = os.stat(path)
     except OSError:
+        return None
+    if now_ns - max(found.st_mtime_ns, found.st_ctime_ns) <= SETTLED_NS:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
@@ -44,7 +50,7 @@ def held(path: str, stamp: Optional[Stamp]) -> Any:
 
 def keep(path: str, stamp: Optional[Stamp], value: Any) -> None:
     """`value`, which was read of `path` after it had this stamp, if that is to be trusted."""
-    if stamp is None or not _is_settled(stamp) or not _is_on_local(path, stamp[0]):
+    if stamp is None or not _is_on_local(path, stamp[0]):
         _held.pop(path, None)
         return
     if len(_held) >= MAX_HELD:
@@ -62,12 +68,10 @@ def recall(path: str, read: Callable[[str], T]) -> T:
     return known  # type: ignore[no-any-return]
 
 
-def _is_settled(stamp: Stamp) -> bool:
-    """Not so of what was changed just now, nor of what says that it will be."""
-    return time.time_ns() - max(stamp[3:]) > SETTLED_NS
-
-
 def _is_on_local(path: str, device: int) -> bool:
-    if device not in _are_local:
-        _are_local[device] = is_local(path)
-    return _are_local[device]
+    if device in _foreign:
+        return False
+    if not is_local(path):
+        _foreign.add(device)
+        return False
+    return True

@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 from typing import Optional
 
-# Those of which nobody else changes a file behind this kernel's back. Of any other kind the opposite is believed.
-_LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "ramfs", "overlay", "vfat")
+# Those of which nobody else changes a file behind this kernel's back. Of any other kind the opposite is believed. FAT
+# is none of them: who puts an old time back leaves no trace there.
+_LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "ramfs", "overlay")
 
 
 def file_system(path: str) -> Optional[str]:
-    """The kind of the mount that `path` is on: the last one mounted over the longest prefix of it."""
-    path = os.path.realpath(path)
-    found, longest = None, -1
+    """The kind of the mount that `path` is on. By the mount's number: of two at one place, its path tells neither."""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
-            for line in f:
-                fields = line.split(" ")
-                # A blank in a path is written as its octal number.
-                place = fields[4].replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
-                if (path + "/").startswith(place.rstrip("/") + "/") and len(place) >= longest:
-                    found, longest = fields[fields.index("-") + 1], len(place)
+        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            with open("/proc/self/fdinfo/%d" % fd, "rb") as f:
+                [number] = [line.split()[1] for line in f if line.startswith(b"mnt_id:")]
+        finally:
+            os.close(fd)
+        with open("/proc/self/mountinfo", "rb") as f:
+            mounts = [line.split(b" ") for line in f]
+        [mount] = [fields for fields in mounts if fields[0] == number]
+        return os.fsdecode(mount[mount.index(b"-") + 1])
     except (OSError, ValueError, IndexError):
         return None
-    return found
 
 
 def is_local(path: str) -> bool:
