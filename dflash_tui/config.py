@@ -19,6 +19,8 @@ from dflash_tui.text import did_you_mean, visible
 
 LOCAL = "local"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# Which keys a host of each kind must have, and no other kind may.
+_NEEDS: dict[str, set[str]] = {"local": set(), "ssh": {"address"}, "proxmox": {"address", "vmid"}}
 
 
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,10 +182,10 @@ def _refuse_unknown(table: Any, kind: type[msgspec.Struct], where: tuple[str, ..
 
 
 def _check_host(name: str, host: HostSpec, file: Path) -> None:
-    needs: set[str] = {"local": set(), "ssh": {"address"}, "proxmox": {"address", "vmid"}}[host.kind]
+    needed = _NEEDS[host.kind]
     for key in ("address", "vmid"):
-        if (getattr(host, key) is None) == (key in needs):
-            verb = "needs" if key in needs else "has no"
+        if (getattr(host, key) is None) == (key in needed):
+            verb = "needs" if key in needed else "has no"
             raise UsageError(f"{file}: hosts.{name} is of kind {host.kind!r} and {verb} {key}")
     if host.sudo and host.kind != "proxmox":
         raise UsageError(f"{file}: hosts.{name}.sudo: is for pct alone, on a host of kind 'proxmox'")

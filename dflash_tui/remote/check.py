@@ -8,7 +8,7 @@ from typing import Literal
 from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError
 from dflash_tui.remote.client import AgentClient, Json
-from dflash_tui.remote.launch import MIN_FREE_BYTES, MIN_TRAINER_PYTHON, PACKAGES
+from dflash_tui.remote.launch import MIN_FREE_BYTES, MIN_TRAINER_PYTHON, PACKAGES, another, remedy
 from dflash_tui.remote.machine import Overview, read_overview
 from dflash_tui.text import visible
 
@@ -55,7 +55,7 @@ def found_in(
     """What the facts of an agent, whose own Python is `python`, mean; KeyError or the like if they are none."""
     yield Finding("reach", "ok", f"answers in {view.latency_ms:.0f} ms, as user {visible(str(facts['user']))}")
     yield Finding("agent", "ok", f"Python {visible(python)} runs it, in {workdir}/dflash-agent")
-    yield from _python(spec, facts)
+    yield from _python(spec, workdir, facts)
     yield from _gpus(view)
     yield _disk(workdir, facts["disk"])
     yield _lock(workdir, facts)
@@ -76,21 +76,21 @@ def found_in(
         yield Finding("runs", "ok", f"{len(view.living)} run now, of {len(view.runs)} in {workdir}/dflash-runs")
 
 
-def _python(spec: HostSpec, facts: Json) -> Iterator[Finding]:
-    another = f"or set hosts.{spec.name}.python to another interpreter"
+def _python(spec: HostSpec, workdir: str, facts: Json) -> Iterator[Finding]:
     found, torch = facts["interpreter"], facts["torch"]
     if found["why"]:
-        yield Finding("python", "critical", f"{visible(found['why'])}: install one there, {another}")
+        yield Finding("python", "critical", f"{visible(found['why'])}: install one there, {another(spec)}")
         return
-    where = f"{visible(str(found['executable']))} is Python {visible(str(found['python']))}"
+    executable = visible(str(found["executable"]))
+    where = f"{executable} is Python {visible(str(found['python']))}"
     if tuple(int(part) for part in found["python"].split(".")[:2]) < MIN_TRAINER_PYTHON:
-        yield Finding("python", "critical", f"{where}: the trainer needs 3.10 or newer; install one, {another}")
+        yield Finding("python", "critical", f"{where}: the trainer needs 3.10 or newer; install one, {another(spec)}")
         return
     yield Finding("python", "ok", where)
     missing = [package for package in PACKAGES if not found["packages"].get(package)]
     if missing:
-        cure = f"pip install 'dflash-tui[trainer]' with it, {another}"
-        yield Finding("torch", "critical", f"no {' and no '.join(missing)} in that interpreter: {cure}")
+        how = remedy(spec, executable, workdir, missing)
+        yield Finding("torch", "critical", f"no {' and no '.join(missing)} in that interpreter: {how}")
     elif torch["why"]:
         yield Finding("torch", "critical", f"torch cannot be imported ({visible(torch['why'])}): install it again")
     else:

@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, TimedOutError, UsageError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
@@ -65,15 +66,29 @@ async def preflight(agent: AgentClient) -> Interpreter:
         raise HostError(f"{agent.workdir} on {agent.host.name}: Python cannot load code from a path with a colon in it")
     found = await interpreter(agent)
     where = f"{agent.python} on {agent.host.name}"
-    or_another = f"or set hosts.{agent.spec.name}.python to another interpreter"
     if tuple(int(part) for part in found.version.split(".")[:2]) < MIN_TRAINER_PYTHON:
-        raise HostError(f"{where} is Python {found.version}: a trainer needs 3.10 or newer; install one, {or_another}")
+        raise HostError(
+            f"{where} is Python {found.version}: a trainer needs 3.10 or newer; install one, {another(agent.spec)}"
+        )
     missing = [name for name in PACKAGES if name not in found.packages]
     if missing:
         raise HostError(
-            f"no {' and no '.join(missing)} in {where}: pip install 'dflash-tui[trainer]' there, {or_another}"
+            f"no {' and no '.join(missing)} in {where}: {remedy(agent.spec, agent.python, agent.workdir, missing)}"
         )
     return found
+
+
+def remedy(spec: HostSpec, python: str, workdir: str, missing: Sequence[str]) -> str:
+    """How an interpreter gets the packages it lacks. A system's own refuses them: a `venv` in the workdir is found."""
+    packages = " ".join(missing)
+    if spec.python or python.startswith(f"{workdir}/venv/"):
+        return f"{python} -m pip install {packages} there, {another(spec)}"
+    venv = f"{workdir}/venv"
+    return f"python3 -m venv {venv} && {venv}/bin/pip install {packages} there, {another(spec)}"
+
+
+def another(spec: HostSpec) -> str:
+    return f"or set hosts.{spec.name}.python to another interpreter"
 
 
 async def launch(

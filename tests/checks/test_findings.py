@@ -222,6 +222,7 @@ def test_only_a_running_log_can_stall(store: Database, tmp_path: Path) -> None:
 def test_a_run_without_rows_and_one_without_keys_are_no_trouble(store: Database, judge: Judge) -> None:
     store.register_run(RunRecord("empty", "empty", "train", host="local", created=1.0))
     assert store.check("empty") == []
+    assert judge([{"event": "start", "time": 1.0}, {"event": "eval", "step": 0, "tau_linear_macro": 1.0}]) == {}
     [finding] = judge([{"step": 1, "other": 3}]).values()
     assert (finding.check, finding.severity) == ("unlogged", "info")
     assert "loss needs loss" in finding.sentence and "batch needs avg_batch_size or avg_seq_len" in finding.sentence

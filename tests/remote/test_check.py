@@ -76,7 +76,7 @@ def test_a_machine_that_is_well() -> None:
     [
         ("python", "critical", "there is no python at /x", {"interpreter__why": "there is no python at /x"}),
         ("python", "critical", "Python 3.6.9: the trainer needs 3.10 or newer", {"interpreter__python": "3.6.9"}),
-        ("torch", "critical", "no torch in that interpreter: pip", {"interpreter__packages__torch": None}),
+        ("torch", "critical", "/venv/bin/python -m pip install torch there", {"interpreter__packages__torch": None}),
         ("torch", "critical", "torch cannot be imported (libc", {"torch__why": "libcudart.so: no such file"}),
         ("torch", "info", "built without CUDA", {"torch__cuda": None}),
         ("torch", "warning", "sees no GPU: is there a driver", {"torch__devices": 0}),

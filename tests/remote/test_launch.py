@@ -187,7 +187,8 @@ async def test_an_interpreter_without_torch_is_one_sentence_and_nothing_is_left(
         with pytest.raises(
             HostError,
             match=r"no torch and no transformers and no safetensors in /usr/bin/python3 on local: "
-            r"pip install 'dflash-tui\[trainer\]' there, or set hosts\.local\.python to another interpreter",
+            r"/usr/bin/python3 -m pip install torch transformers safetensors there, "
+            r"or set hosts\.local\.python to another interpreter",
         ):
             await launch(agent, record(), {"steps": 1}, source=TOYS / "toy")
         assert (await status(agent, "toy-1")).state is RunState.ABSENT
