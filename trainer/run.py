@@ -17,6 +17,7 @@ import torch
 from trainer.capture import capture
 from trainer.comparison import compare
 from trainer.config import Config
+from trainer.engine import be_exact
 from trainer.errors import RunError, is_out_of_memory
 from trainer.log import Log
 from trainer.preparation import prepare_data
@@ -33,7 +34,7 @@ def run(config: Config) -> int:
     stop, ranks = Stop(), Ranks()
     stop.listen()
     torch.set_num_threads(config["threads"] or max(1, _num_cores() // ranks.count))
-    torch.use_deterministic_algorithms(config["device"] == "cpu" or not torch.cuda.is_available())
+    be_exact(config["device"])
     folder = Path(config["run_dir"])
     try:
         folder.mkdir(parents=True, exist_ok=True)

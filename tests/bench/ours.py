@@ -11,7 +11,7 @@ from tests.bench.shapes import CLIP, LR, Shape
 from tests.trainer.trainer_setup import checked
 from trainer.attention import Attention
 from trainer.batches import Batch
-from trainer.engine import Engine, Step
+from trainer.engine import Engine, Step, be_exact
 from trainer.loss import make_scoring
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
@@ -38,7 +38,7 @@ def stepper(shape: Shape, target: Path, **changes: Any) -> Callable[[], Step]:
         },
     )
     # As a run on a CPU does.
-    torch.use_deterministic_algorithms(config["device"] == "cpu")
+    be_exact(config["device"])
     frozen = Target(config)
     objective = Objective(
         frozen,

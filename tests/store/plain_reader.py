@@ -26,15 +26,26 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], list[int]]:
         text = raw.decode(errors="replace").strip("\0 \t\r\n")
         if not text:
             continue
-        try:
-            record = json.loads(text)
-        except ValueError:
-            record = None
-        if isinstance(record, dict):
-            rows.append({"line_no": line_no, **row(record)})
-        else:
+        records = objects(text)
+        rows += [{"line_no": line_no, **row(record)} for record in records]
+        if not records:
             refused.append(line_no)
     return rows, refused
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """What stands on a line, one object or several behind one another; nothing when anything else does too."""
+    found = []
+    while text:
+        try:
+            value, end = json.JSONDecoder().raw_decode(text)
+        except ValueError:
+            return []
+        if not isinstance(value, dict):
+            return []
+        found.append(value)
+        text = text[end:].lstrip(" \t\r\n")
+    return found
 
 
 def row(record: dict[str, Any]) -> dict[str, Any]:
