@@ -1,7 +1,7 @@
 """How every command ends: stdout is data, stderr is talk, an error is one line and an exit code.
 
-Which commands there are stands in `commands/app.py`. `query` goes past it: typer takes longer to start than the owner
-takes to answer.
+Which commands there are stands in `commands/app.py`. `query` and the session go past it: typer takes longer to start
+than the owner takes to answer.
 """
 
 import os
@@ -43,6 +43,11 @@ def _run(words: list[str]) -> int:
         from dflash_tui.commands.query import query
 
         return query(words[1:])
+    if not words:
+        from dflash_tui.commands.session import session
+
+        session()
+        return ExitCode.OK
     import typer
 
     from dflash_tui.commands.app import app

@@ -10,12 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dflash_tui import paths
 from dflash_tui.alerts import Alert, Alerts
-from dflash_tui.collect import HostCollector
 from dflash_tui.config import Config, HostSpec
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.gathering import Gathering
@@ -26,6 +26,9 @@ from dflash_tui.store.database import Database
 from dflash_tui.store.lock import holder
 from dflash_tui.store.owner import Owner, owner_gone, take_ownership
 from dflash_tui.threads import in_thread
+
+if TYPE_CHECKING:
+    from dflash_tui.collect import HostCollector
 
 # With the start of the interpreter, a person is told within 3 s.
 BUSY_AFTER_S = 2.0
@@ -193,7 +196,7 @@ class Session:
         try:
             while True:
                 with suppress(DflashError):
-                    self._group(await in_thread(database.runs), database, gathering)
+                    self._group(await in_thread(partial(_live_runs, database)), database, gathering)
                 for host, collector in self._collectors.items():
                     task = tasks.get(host)
                     if task and task.done() and (error := task.exception()):
@@ -212,17 +215,15 @@ class Session:
                     await asyncio.wait(tasks.values())
             await gathering.close()
 
-    def _group(self, runs: list[Run], database: Database, gathering: Gathering) -> None:
+    def _group(self, live: dict[str, list[Run]], database: Database, gathering: Gathering) -> None:
         """Tell each host's collector which runs are live now, and what is wanted at once."""
-        live: dict[str, list[Run]] = defaultdict(list)
-        for run in runs:
-            if run.host is not None and _is_live(run):
-                live[run.host].append(run)
         for host in live.keys() - self._collectors.keys():
+            from dflash_tui.collect import HostCollector
+
             self._collectors[host] = HostCollector(partial(self._spec, host), database, gathering, self._advanced)
         hurried, self._hurried = self._hurried, set()
         for host, collector in self._collectors.items():
-            collector.follow(live[host], self._focus)
+            collector.follow(live.get(host, []), self._focus)
             for run_id in hurried:
                 collector.hurry(run_id)
 
@@ -241,6 +242,19 @@ class Session:
     def _hurry(self, run_id: str | None) -> None:
         self._hurried.add(run_id)
         self._woken.set()
+
+
+def _live_runs(database: Database) -> dict[str, list[Run]]:
+    """The live runs of each host. In a thread: what collects is loaded here once there is something to collect, as it
+    takes longer than the loop can wait.
+    """
+    live: dict[str, list[Run]] = defaultdict(list)
+    for run in database.runs():
+        if run.host is not None and _is_live(run):
+            live[run.host].append(run)
+    if live:
+        import_module("dflash_tui.collect")
+    return live
 
 
 def _is_live(run: Run) -> bool:

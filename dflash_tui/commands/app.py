@@ -8,8 +8,7 @@ from dflash_tui import __version__
 from dflash_tui.commands import act, ask, attach, check, hosts, keep, script
 from dflash_tui.commands.examples import under
 from dflash_tui.commands.query import query as run_query
-from dflash_tui.commands.talk import has_terminal, say
-from dflash_tui.errors import UsageError
+from dflash_tui.commands.session import session as run_session
 
 app = typer.Typer(
     name="dflash-tui",
@@ -58,9 +57,4 @@ def session(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
     if context.invoked_subcommand is None:
-        if not has_terminal():
-            raise UsageError("the session needs a terminal; for scripts there are `runs`, `report` and `query`: --help")
-        from dflash_tui.ui.app import run_app
-
-        if words := run_app(mouse=mouse):
-            say(words)
+        run_session(mouse)

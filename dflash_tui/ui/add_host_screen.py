@@ -38,6 +38,7 @@ class Wish(NamedTuple):
 class AddHostScreen(ModalScreen[str | None]):
     """Dismissed with the name of the host that was added."""
 
+    CSS_PATH = "hosts.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "add(True)", "add", priority=True, tooltip="Reach the host; if that works, write it down."),
         Binding("ctrl+o", "add(False)", "add unseen", priority=True, tooltip="Write it down without reaching it."),

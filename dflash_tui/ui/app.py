@@ -24,7 +24,6 @@ from dflash_tui.ui.commands import ActionCommands, RunCommands
 from dflash_tui.ui.crash import keep_crash
 from dflash_tui.ui.messages import LaunchAsked, QueryAsked, QueryLeft, RunAdvanced, RunLeft, RunOpened
 from dflash_tui.ui.person import SessionPerson
-from dflash_tui.ui.run_screen import RunScreen
 from dflash_tui.ui.runs_screen import RunsScreen
 from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat, SessionSeat
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from dflash_tui.control import LaunchRequest
     from dflash_tui.ui.logs_screen import LogsScreen
     from dflash_tui.ui.query_screen import QueryScreen
+    from dflash_tui.ui.run_screen import RunScreen
 
 RUNS, RUN, HOSTS, QUERY, LOGS, COMPARE = "runs", "run", "hosts", "query", "logs", "compare"
 
@@ -83,7 +83,6 @@ class DflashApp(App[None], inherit_bindings=False):
         self.fault: Exception | None = None
         """What ended the session, if it was not a person."""
         self._runs_screen = RunsScreen(self.seat, clock)
-        self._run_screen = RunScreen(self.seat, clock)
         self._first_run_id = run_id
         self._before_query = RUNS
         self.add_mode(RUNS, lambda: self._runs_screen)
@@ -150,6 +149,12 @@ class DflashApp(App[None], inherit_bindings=False):
             self.open_run(subject.run_id)
         else:
             self.switch_mode(RUN)
+
+    @cached_property
+    def _run_screen(self) -> "RunScreen":
+        from dflash_tui.ui.run_screen import RunScreen
+
+        return RunScreen(self.seat, self._clock)
 
     def action_show_hosts(self) -> None:
         self.switch_mode(HOSTS)

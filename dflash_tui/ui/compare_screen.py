@@ -5,6 +5,7 @@ Owns which runs, which window, which chart, which reference. The store is asked 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import ClassVar
 
 from textual import events, on
@@ -52,6 +53,7 @@ story and paper ship, your own lie in references/ of the config folder."""
 
 
 class CompareScreen(MainScreen):
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["panel.tcss", "compare.tcss"]
     ABOUT = ABOUT
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_chart(1)", "chart", tooltip="The next panel as the chart."),

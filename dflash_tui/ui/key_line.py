@@ -10,7 +10,6 @@ from textual import events
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
-from textual.widgets import Input, TextArea
 
 from dflash_tui.charts.cells import text_width
 from dflash_tui.ui.cells import ink, line
@@ -42,7 +41,8 @@ class KeyLine(Widget):
         palette = ""
         words: list[tuple[str, str, str, bool]] = []
         seen: set[str] = set()
-        is_typing = isinstance(self.screen.focused, Input | TextArea)
+        focused = self.screen.focused
+        is_typing = focused is not None and focused.check_consume_key("a", "a")
         for _, binding, is_enabled, _ in self.screen.active_bindings.values():
             display = self.app.get_key_display(binding)
             if binding.action == PALETTE:

@@ -34,6 +34,7 @@ KEYS = "ctrl+s launch   tab next field   esc cancel"
 
 
 class LaunchScreen(ModalScreen[None]):
+    CSS_PATH = "launch.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "launch", "launch", priority=True, tooltip="Check, push, start: the run goes on by itself."),
         Binding("escape", "dismiss", "cancel", tooltip="Back; a launch under way goes on."),

@@ -39,6 +39,7 @@ SIFT_S = 0.25
 
 
 class LogsScreen(MainScreen):
+    CSS_PATH = "logs.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "view(1)", "view", tooltip="The next view: the log's lines, what was printed, rejected lines."),
         Binding("shift+tab", "view(-1)", "view before", show=False, tooltip="The view before."),

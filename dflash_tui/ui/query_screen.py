@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import ClassVar
 
 from textual import events, on
@@ -49,6 +49,7 @@ PATIENCE_S = 10.0
 
 
 class QueryScreen(MainScreen):
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["panel.tcss", "query.tcss"]
     TITLE = "Query"
     AUTO_FOCUS = "#sql"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import PurePath
 from typing import ClassVar
 
 from textual import events, on
@@ -51,6 +52,7 @@ STEP_ACTIONS = frozenset({"zoom_x", "reset_x", "pan", "cursor", "axis"})
 
 
 class RunScreen(MainScreen):
+    CSS_PATH: ClassVar[list[str | PurePath]] = ["panel.tcss", "run.tcss"]
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "panel", tooltip="The next panel; zoomed, it is zoomed instead."),

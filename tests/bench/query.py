@@ -1,12 +1,11 @@
 """A whole `dflash-tui query` over a million rows, with an owner and without, against bare python with duckdb."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.bench import peers
-from tests.bench.rows import MILLION, ROOT, SHAPES, Row, medians, wall_s, worst
+from tests.bench.rows import MILLION, SHAPES, Row, environment, medians, wall_s, worst
 from tests.bench.stores import copy_of, database_of, store_of
 
 _SQL = "select count(*), avg(loss), max(grad_norm), quantile_cont(tok_per_sec, 0.95) from steps"
@@ -50,7 +49,7 @@ def measure(folder: Path) -> list[Row]:
 
 
 def _with_owner(home: Path, ways: dict) -> dict[str, float]:
-    env = {**os.environ, "DFLASH_TUI_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    env = environment(home)
     watch = subprocess.Popen([sys.executable, "-m", "dflash_tui", "watch"], env=env, stderr=subprocess.PIPE)
     assert watch.stderr
     watch.stderr.readline()

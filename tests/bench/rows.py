@@ -44,20 +44,30 @@ def worst(bar: str, values: dict[str, float], limit: float | None, note: str) ->
     return measured(bar, max(values.values()), limit, f"{each}; {note}")
 
 
+def environment(home: Path) -> dict[str, str]:
+    """Of a process that is measured: `home` is where its store lies. Bytecode is kept, as that of the peers is which
+    pip installed: without it each start would compile all of ours.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | {"DFLASH_TUI_HOME": str(home), "PYTHONPATH": str(ROOT)}
+
+
 def wall_s(argv: list[str | Path], home: Path) -> float:
     """Seconds of a whole process, start-up included. `home` is where its store lies."""
-    env = {**os.environ, "DFLASH_TUI_HOME": str(home), "PYTHONPATH": str(ROOT)}
     begun = time.perf_counter()
-    subprocess.run(argv, env=env, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    subprocess.run(argv, env=environment(home), check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     return time.perf_counter() - begun
 
 
 def ask(program: str, home: Path, *words: str | Path, python: str | Path = sys.executable) -> Any:
     """What a program of programs/ prints in a fresh interpreter, as JSON; `wall_s` of the whole process beside it."""
-    env = {**os.environ, "DFLASH_TUI_HOME": str(home), "PYTHONPATH": str(ROOT)}
     begun = time.perf_counter()
     done = subprocess.run(
-        [python, PROGRAMS / f"{program}.py", *words], env=env, check=True, stdout=subprocess.PIPE, text=True
+        [python, PROGRAMS / f"{program}.py", *words],
+        env=environment(home),
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     took = time.perf_counter() - begun
     return {"wall_s": took, **json.loads(done.stdout)}

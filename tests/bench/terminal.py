@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.bench.rows import ROOT
+from tests.bench.rows import environment
 
 _PATIENCE_S = 60.0
 _ESCAPES = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[P\]_].*?(?:\x1b\\|\x07)|\x1b.", re.S)
@@ -59,7 +59,7 @@ class Terminal:
 @contextmanager
 def terminal(argv: Sequence[str | Path], home: Path, size: tuple[int, int] = (120, 40)) -> Iterator[Terminal]:
     """`argv` in a new terminal of `size`; it is ended when the block is left. `home` is where its store lies."""
-    env = {**os.environ, "DFLASH_TUI_HOME": str(home), "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    env = {**environment(home), "TERM": "xterm-256color"}
     begun = time.perf_counter()
     pid, fd = pty.fork()
     if pid == 0:

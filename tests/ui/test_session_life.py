@@ -1,6 +1,8 @@
 """How a session begins and ends: the seat opened and closed, a crash kept in a file, runs never touched."""
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,16 @@ from dflash_tui.ui.app import DflashApp, live
 
 from .cockpit import cockpit, make_app, sees
 from .scripted_seat import ScriptedSeat, make_run
+
+
+def test_the_first_screen_waits_for_nothing_that_it_does_not_show() -> None:
+    others = ("typer", "torch", "asyncssh", "dflash_tui.collect", "dflash_tui.remote", "dflash_tui.ui.run_screen")
+    code = (
+        "import sys, dflash_tui.cli, dflash_tui.commands.session, dflash_tui.ui.app, dflash_tui.watch\n"
+        f"print([name for name in {others!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 async def test_quitting_closes_the_seat_and_says_what_goes_on() -> None:
