@@ -20,6 +20,8 @@ from dflash_tui.store.screens import ask_screen
 
 Figures = dict[tuple[str, str], float]
 WHOLE = Window()
+# What `quality` calls the newest evaluation, whatever its name.
+LAST = "last"
 # Of `dynamics`, what means something in any window; all of `vitals` does.
 _DYNAMICS = ("avg_batch_size", "avg_seq_len", "tokens", "steps")
 # What of the differences tells which code ran.
@@ -53,7 +55,7 @@ class Metric:
     @property
     def pct(self) -> float | None:
         """The change from a to b, in percent of a."""
-        return None if self.delta is None or not self.a else 100 * self.delta / abs(self.a)
+        return None if self.delta is None or not self.a else 100 * (self.delta / abs(self.a))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +112,12 @@ def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comp
         why = f"no step in common{within}: {', '.join(told)}"
         return Comparison(a, b, None, (0, 0), _differences(store, a, b), [], ({}, {}), why)
     window = Window.between(first, last)
-    found = [_figures(store, run.run_id, window) for run in runs]
+    qualities = [_quality(store, run.run_id, window) for run in runs]
+    found = [_vitals(store, run.run_id, window) | good for run, good in zip(runs, qualities, strict=True)]
     num_rows = [store.window(run.run_id, window).n for run in runs]
     figures = (found[0], found[1] if b else {})
-    metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in figures[0] | figures[1]]
+    keys = [key for key in figures[0] | figures[1] if not _is_twin(key, qualities)]
+    metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in keys]
     shared = (num_rows[0], num_rows[1] if b else 0)
     return Comparison(a, b, (first, last), shared, _differences(store, a, b), metrics, figures)
 
@@ -127,16 +131,28 @@ def _cut(first: int, last: int, window: Window) -> tuple[int, int]:
     return first, last
 
 
-def _figures(store: Store, run_id: str, window: Window) -> Figures:
+def _vitals(store: Store, run_id: str, window: Window) -> Figures:
     found: Figures = {}
     for panel in store.report(run_id, ["vitals", "dynamics"], window, buckets=1):
         for metric, stat, value, *_ in panel.rows:
             if metric in _DYNAMICS or (panel.name == "vitals" and metric != "step"):
                 _put(found, metric, stat or "", value)
+    return found
+
+
+def _quality(store: Store, run_id: str, window: Window) -> Figures:
+    found: Figures = {}
     params = {"run": run_id, "first": window.first, "last": window.last}
     for metric, stat, value in ask_screen(store, "quality", params):
         _put(found, metric, stat, value)
     return found
+
+
+def _is_twin(key: tuple[str, str], qualities: list[Figures]) -> bool:
+    """Whether it is the figure of an evaluation by its name, and in every run that of the newest one too."""
+    metric, stat = key
+    named = any(key in found for found in qualities)
+    return named and stat != LAST and all(found.get(key) == found.get((metric, LAST)) for found in qualities)
 
 
 def _put(found: Figures, metric: str, stat: str, value: Any) -> None:

@@ -143,6 +143,8 @@ class _Parameters:
             }
             for panel in load_panels()
             for need in panel.requires
+            # What is sampled is no key of a log.
+            if need.relation != "gpus"
         ]
 
 

@@ -6,6 +6,7 @@ not even to copy it: closing such a descriptor drops DuckDB's POSIX lock, and a 
 
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -52,6 +53,9 @@ from dflash_tui.store.turns import Turns
 from dflash_tui.text import visible
 
 _COPY_TIMEOUT_S = 600.0
+_CLOSED = "the store was closed meanwhile; ask again"
+# How often what still reads is interrupted when the store is closed: one between two steps of the engine is lost.
+_AGAIN_S = 0.02
 
 
 class Database:
@@ -69,6 +73,7 @@ class Database:
         self._writing = Turns()
         self._opening = threading.Lock()
         self._running: WeakSet[RunningQuery] = WeakSet()
+        self._readers: set[duckdb.DuckDBPyConnection] = set()
         self._answers = Answers()
         self._is_closed = False
         self._db = duckdb.connect(path, read_only=read_only, config=LOCKED_DOWN)
@@ -106,7 +111,7 @@ class Database:
         # One cursor a call: threads that share a connection get each other's rows.
         with self._opening:
             if self._is_closed:
-                raise DflashError("the store was closed meanwhile; ask again")
+                raise DflashError(_CLOSED)
             return self._db.cursor()
 
     @contextmanager
@@ -116,15 +121,17 @@ class Database:
             with interruptible():
                 yield
         except duckdb.Error as e:
-            raise DflashError(f"{self.path}: {query_error(e)}") from e
+            raise DflashError(_CLOSED if self._is_closed else f"{self.path}: {query_error(e)}") from e
 
     @contextmanager
     def _reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         cursor = self._cursor()
+        self._readers.add(cursor)
         try:
             with self._told():
                 yield cursor
         finally:
+            self._readers.discard(cursor)
             cursor.close()
 
     @contextmanager
@@ -305,9 +312,23 @@ class Database:
         with self._taking_in, self._writing, self._opening:
             self._is_closed = True
             self._write_db.close()
-            self._db.close()
+            while not self._has_closed():
+                time.sleep(_AGAIN_S)
             with suppress(OSError):
                 files.spill_folder(self.path).rmdir()
+
+    def _has_closed(self) -> bool:
+        """False while somebody reads, who is interrupted: nobody who leaves waits for the end of a long question."""
+        try:
+            self._db.close()
+        except duckdb.ResourceInUseException:
+            for query in list(self._running):
+                query.cancel()
+            for cursor in list(self._readers):
+                with suppress(duckdb.ConnectionException):
+                    cursor.interrupt()
+            return False
+        return True
 
     def __enter__(self) -> Self:
         return self

@@ -180,7 +180,7 @@ class RunningQuery:
             raise placed(query_error(e), sql, self._before) from e
 
     def _late(self) -> TimedOutError:
-        return TimedOutError(f"the query took longer than {self._timeout_s:g} s; ask for less, or raise --timeout")
+        return TimedOutError(f"the query took longer than {self._timeout_s:g} s; ask for less, or give it more time")
 
 
 def _bind(checked: Checked, params: dict[str, Any]) -> dict[str, Any]:

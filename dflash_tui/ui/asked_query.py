@@ -50,10 +50,11 @@ class AskedQuery:
         """The answer, as far as it is kept. Blocking; raises DflashError."""
         # Another owner may be asked when the first has gone.
         rows = self.rows = PackedRows()
+        values = self.bound(store)
         running = self._running = store.running_query()
         if self.is_cancelled:
             running.cancel()
-        with running.start(self.statement.text, self.bound(store), TIMEOUT_S) as answer:
+        with running.start(self.statement.text, values, TIMEOUT_S) as answer:
             # The columns last: whoever sees them finds the rest.
             self.types, self.columns = answer.types, answer.columns
             for batch in answer.batches():

@@ -4,6 +4,7 @@ What is compared stands in `comparison`. Asks the store nothing.
 """
 
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -77,7 +78,7 @@ def _difference(one: Difference) -> CompareRow:
     delta = pct = ""
     if _is_number(one.a) and _is_number(one.b):
         metric = Metric(one.key, "", one.a, one.b)
-        delta, pct = _signed(metric.delta), _pct(metric.pct)
+        delta, pct = _signed(metric.delta), _pct(metric)
     return CompareRow(visible(one.key), a[:short], b[:short], delta, pct, whole=f"{one.key}: a {a}, b {b}")
 
 
@@ -91,7 +92,7 @@ def _figures(found: Comparison) -> Iterator[CompareRow]:
     yield CompareRow("n", f"{a:,}", f"{b:,}" if found.b else "", _signed(b - a) if found.b else "", whole=whole)
     for one in found.metrics:
         label = f"{one.metric} {one.stat}".strip()
-        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one.pct), one.metric)
+        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one), one.metric)
 
 
 def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow]:
@@ -122,16 +123,22 @@ def _say(value: Any) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """One that can be reckoned with: a config may hold whole numbers beyond what a float does."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _signed(delta: float | None) -> str:
     return "" if delta is None else "+" * (delta > 0) + number(delta, 3)
 
 
-def _pct(pct: float | None) -> str:
-    if pct is None:
+def _pct(one: Metric) -> str:
+    """The change in percent of a; of what grew more than tenfold how many times b is a."""
+    if one.pct is None:
         return ""
-    if abs(pct) >= 1000:
-        return f"{pct:+.1e}"
-    return f"{pct:+.1f}" if abs(pct) >= 0.05 else "0.0"
+    if one.pct <= -1000:
+        return "<-999"
+    if one.pct >= 1000:
+        assert one.a is not None and one.b is not None
+        times = one.b / one.a
+        return f"x{times:.0f}" if 0 < times < 10_000 else ">999"
+    return f"{one.pct:+.1f}" if abs(one.pct) >= 0.05 else "0.0"

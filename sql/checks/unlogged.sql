@@ -6,10 +6,13 @@
 with missing as (
   select need.panel, array_to_string(need.keys, ' or ') as keys from (select unnest($needs) as need)
   where not need.logged and exists (select 1 from logged where run = $run and event = 'train')
+),
+lacking as (
+  select panel, string_agg(keys, ' and ' order by keys) as needed, list(distinct keys) as keys from missing group by panel
 )
 select 'info' as severity,
   'panels lack keys that this run never logged: '
-    || string_agg(panel || ' needs ' || keys, '; ' order by panel, keys) as sentence,
+    || string_agg(panel || ' needs ' || needed, '; ' order by panel) as sentence,
   []::bigint[] as steps,
-  {'keys': list(distinct keys order by keys), 'panels': list(distinct panel order by panel)} as "values"
-from missing having count(*) > 0;
+  {'keys': list_sort(list_distinct(flatten(list(keys)))), 'panels': list(panel order by panel)} as "values"
+from lacking having count(*) > 0;

@@ -226,6 +226,8 @@ def test_a_run_without_rows_and_one_without_keys_are_no_trouble(store: Database,
     [finding] = judge([{"step": 1, "other": 3}]).values()
     assert (finding.check, finding.severity) == ("unlogged", "info")
     assert "loss needs loss" in finding.sentence and "batch needs avg_batch_size or avg_seq_len" in finding.sentence
+    assert "length_buckets needs accuracy or ddtree_streak8 and avg_seq_len;" in finding.sentence
+    assert "utilization_pct" not in finding.sentence, "which is sampled, not logged"
 
 
 @pytest.mark.parametrize("name", BUNDLED)

@@ -3,16 +3,20 @@
 import concurrent.futures
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from dflash_tui.errors import DflashError
 from dflash_tui.runs import RunRecord
-from dflash_tui.store.base import IngestProgress, IngestSummary
+from dflash_tui.store.base import Finding, IngestProgress, IngestSummary
 from dflash_tui.store.database import Database
 from dflash_tui.store.turns import Turns
 
 from .conftest import rows_of
+from .test_queries import ENDLESS
 
 
 def test_each_has_its_turn_in_the_order_of_asking() -> None:
@@ -93,3 +97,23 @@ def test_a_launch_does_not_wait_for_the_end_of_a_large_log(database: Database, t
         assert ingesting.result(60).rows == 450_000
     assert order == ["launch", "ingest"]
     assert rows_of(database, "select count(*), count(distinct step) from steps") == [(450_000, 450_000)]
+
+
+@pytest.mark.parametrize("kind", ["query", "check"])
+def test_the_store_closes_under_who_still_reads(database: Database, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(cursor: duckdb.DuckDBPyConnection, *_: object) -> list[Finding]:
+        cursor.execute(ENDLESS)
+        return []
+
+    monkeypatch.setattr("dflash_tui.store.database.run_checks", check)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        works: dict[str, Callable[[], object]] = {
+            "query": lambda: database.query(ENDLESS),
+            "check": lambda: database.check("a"),
+        }
+        asked = threads.submit(works[kind])
+        with pytest.raises(concurrent.futures.TimeoutError):
+            asked.result(0.2)
+        database.close()
+        with pytest.raises(DflashError, match="was cancelled" if kind == "query" else "was closed meanwhile"):
+            asked.result(5)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from dflash_tui import paths
+from dflash_tui.comparison import Comparison, Difference
 from dflash_tui.runs import Window
 from dflash_tui.store.mirror import Mirror
-from dflash_tui.ui.compare_list import CompareList
+from dflash_tui.ui.compare_list import CompareList, rows_of
 from dflash_tui.ui.run_list import RunList
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
@@ -92,7 +93,7 @@ async def test_runs_that_are_gone_or_wrong_references_are_sentences() -> None:
         await pilot.press("space", "j", "space", "6")
         await sees(pilot, "grad_norm median")
         await pilot.press("R")
-        await sees(pilot, "unknown key 'tua': did you mean 'tau'?")
+        await sees(pilot, "'tua': did you mean 'tau'?")
         seat.store.known = RUNS[1:]
         await pilot.press("s")
         await sees(pilot, "no run v5-hard")
@@ -115,6 +116,26 @@ async def test_code_and_config_of_real_runs(tmp_path: Path) -> None:
         await pilot.press("space", "j", "space", "6")
         await sees(pilot, "steps 1..200", "git_commit", "4f2a9c1b77", "git_dirty", "true", "gamma", "loss mean")
         await sees(pilot, "⠒⠒ ", "nats")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "pct"),
+    [
+        (2, 3, "+50.0"),
+        (0.5, 6.5, "x13"),
+        (-0.5, 12, ">999"),
+        (1e-9, 1e300, ">999"),
+        (1, -12, "<-999"),
+        (0, 5, ""),
+        (5e-324, 1e308, ">999"),
+        (3, 10**308, ">999"),
+        (10**400, 0.5, ""),
+    ],
+)
+def test_a_change_is_said_in_seven_columns_whatever_a_config_holds(a: float, b: float, pct: str) -> None:
+    one, two = make_run("one"), make_run("two")
+    rows = rows_of(Comparison(one, two, None, (0, 0), [Difference("lr", a, b)], [], ({}, {})), None)
+    assert [row.pct for row in rows if row.label == "lr"] == [pct]
 
 
 @pytest.mark.parametrize("size", [(40, 10), (64, 24), (170, 60)])
