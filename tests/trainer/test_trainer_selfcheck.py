@@ -10,6 +10,7 @@ import torch
 
 from trainer import selfcheck
 from trainer.blocks import Anchors, cut, visible
+from trainer.config import load
 from trainer.decode import DraftCache
 from trainer.drafts import Draft
 from trainer.model import attend_dense
@@ -40,21 +41,28 @@ def verdicts(config: Path, capsys, code: int) -> dict[str, str]:
     return {match[2]: match[1] for match in told if match}
 
 
+def holds(config: Path, *names: str) -> list[bool]:
+    """The verdicts of these checks alone."""
+    torch.manual_seed(0)
+    checks = selfcheck.SelfCheck(load(config))
+    return [getattr(checks, name)().holds for name in names]
+
+
 def test_all_holds_and_nothing_is_written(config, capsys):
-    assert set(verdicts(config, capsys, 0).values()) == {"ok"}
+    assert verdicts(config, capsys, 0) == dict.fromkeys(CHECKS, "ok")
     assert not (config.parent / "run").exists()
 
 
-def test_a_tap_off_by_one_is_found(config, capsys, monkeypatch):
+def test_a_tap_off_by_one_is_found(config, monkeypatch):
     def features(self, tokens, begins=None, *, final=False):
         states = self.model(input_ids=tokens, output_hidden_states=True).hidden_states
         return Features(torch.cat([states[i] for i in self.layer_ids], dim=-1))
 
     monkeypatch.setattr(Target, "features", features)
-    assert verdicts(config, capsys, 1)["taps"] == "FAIL"
+    assert holds(config, "taps") == [False]
 
 
-def test_a_look_at_the_anchors_own_feature_is_found(config, capsys, monkeypatch):
+def test_a_look_at_the_anchors_own_feature_is_found(config, monkeypatch):
     def leaking(anchors, block_size, window):
         later = Anchors(anchors.positions + 1, anchors.valid)
 
@@ -64,18 +72,16 @@ def test_a_look_at_the_anchors_own_feature_is_found(config, capsys, monkeypatch)
         return attend
 
     monkeypatch.setattr("trainer.attention.attend_structured", leaking)
-    told = verdicts(config, capsys, 1)
-    assert told["leak"] == "FAIL" and told["taps"] == "ok"
+    assert holds(config, "taps", "leak") == [True, False]
 
 
-def test_labels_of_the_neighbour_are_learnt_and_found(config, capsys, monkeypatch):
+def test_labels_of_the_neighbour_are_learnt_and_found(config, monkeypatch):
     def shifted(tokens, *rest):
         blocks = cut(tokens, *rest)
         return replace(blocks, labels=blocks.labels.roll(-1, dims=2))
 
     monkeypatch.setattr("trainer.step.cut", shifted)
-    told = verdicts(config, capsys, 1)
-    assert told["labels"] == "FAIL" and told["leak"] == "ok"
+    assert holds(config, "leak", "labels") == [True, False]
 
 
 def test_an_export_that_loses_something_is_found(config, capsys, monkeypatch):
@@ -91,15 +97,15 @@ def test_an_export_that_loses_something_is_found(config, capsys, monkeypatch):
     assert verdicts(config, capsys, 1) == {**dict.fromkeys(CHECKS, "ok"), "export": "FAIL"}
 
 
-def test_decoding_with_features_one_place_off_is_found(config, capsys, monkeypatch):
+def test_decoding_with_features_one_place_off_is_found(config, monkeypatch):
     take = DraftCache.take
 
     def late(self, taps, starts):
         take(self, taps.roll(1, dims=1), starts)
 
     monkeypatch.setattr(DraftCache, "take", late)
-    told = verdicts(config, capsys, 1)
-    assert told["gap"] == "FAIL" and told["leak"] == "ok"
+    # It learns its texts and does not find them when it decodes, which `labels` notices too.
+    assert holds(config, "leak", "labels", "gap") == [True, False, False]
 
 
 def test_a_bad_config_and_prompts_without_an_answer_are_one_line(tmp_path, config, tiny, capsys):
