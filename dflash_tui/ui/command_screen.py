@@ -108,7 +108,10 @@ class CommandScreen(ModalScreen[None]):
     def _show(self) -> None:
         rows = [CommandRow(command, self._clock()) for command in reversed(self._seat.commands())]
         kept = f", the newest {NUM_KEPT}" if len(rows) == NUM_KEPT else ""
-        self._title.update(Content(f"Commands of this session: {len(rows)}{kept}, newest first"))
+        whose = f"Commands of this session: {len(rows)}{kept}, newest first"
+        if other := self._seat.collector():
+            whose += f"\nLive runs are followed by {other}: what that runs on hosts is not among them."
+        self._title.update(Content(whose))
         self._list.show_rows(rows, NONE)
 
     @on(CommandList.Moved)

@@ -33,7 +33,7 @@ class Dashboard(NamedTuple):
     """Where steps lie on the axis that was asked for; None for steps, and where the log does not tell."""
     eta_s: float | None
     words: str | None
-    """What the trainer said last, where its figures do not speak for it."""
+    """What its host said of its state; of a run that failed or has logged no step what its trainer said last."""
 
 
 def ask_dashboard(ask: Question, store: Store) -> Dashboard:
@@ -45,6 +45,8 @@ def ask_dashboard(ask: Question, store: Store) -> Dashboard:
     budget = store.report(ask.run_id, ["budget"], Window(), 1) if ask.wants_eta else []
     is_mute = detail.run.host is not None and (detail.run.step is None or detail.run.state == RunState.FAILED)
     words = last_words(ask.run_id) if is_mute else None
+    if detail.run.state != RunState.FAILED:
+        words = detail.note or words
     return Dashboard(detail, panels, course, next((figure(result, "eta_s") for result in budget), None), words)
 
 

@@ -96,6 +96,9 @@ class Seat(Protocol):
     def commands(self) -> "list[Command]":
         """What this session ran on hosts, oldest first."""
 
+    def collector(self) -> str | None:
+        """Who else asks the hosts of live runs; None: this session does."""
+
 
 class SessionSeat:
     """The seat of a real session: `advanced` is called on the event loop, as often as things happen."""
@@ -218,6 +221,11 @@ class SessionSeat:
         from dflash_tui.hosts import journal
 
         return journal.commands()
+
+    def collector(self) -> str | None:
+        from dflash_tui.store.lock import holder
+
+        return None if self._session.is_owner else holder()
 
     def _reconsider(self) -> None:
         """A person does something by hand: what he would not say before, he may say now."""

@@ -3,7 +3,8 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from dflash_tui.remote.script_run import launch_script, plan_script
 from dflash_tui.remote.scripts import Script
 from dflash_tui.runs import Cursor, RunRecord, RunState
 
-from .far_side import TOYS, ended, logged, until
+from .far_side import TOYS, ended, kill, logged, state_of, until
 
 Disk = Callable[[str], Path]
 
@@ -30,6 +31,17 @@ def on(workdir: Path) -> HostSpec:
 
 def made_read_only(place: Path) -> bool:
     return subprocess.run(["mount", "-o", "remount,ro", place], capture_output=True).returncode == 0
+
+
+@contextmanager
+def covered_read_only(place: Path) -> Iterator[None]:
+    """What is written by name is refused, and what is open goes on, as after an error of the disk."""
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 def toy() -> RunRecord:
@@ -63,6 +75,23 @@ async def test_a_folder_that_became_read_only_starts_nothing_and_says_so(disk: D
         assert not Path(str(run.record.path)).with_name("toy-2").exists()
         with pytest.raises(HostError, match=r"cannot write .*/x on local: Read-only file system; choose another"):
             await agent.host.put(b"x", f"{place}/x")
+
+
+async def test_an_end_that_cannot_be_written_down_is_told(disk: Disk) -> None:
+    place = disk("size=8m")
+    async with AgentClient.open(open_host(on(place)), on(place)) as agent:
+        run = await launch(agent, toy(), {"steps": 0}, source=TOYS / "toy")
+        await logged(run)
+        with covered_read_only(place):
+            assert (await status(agent, "toy-1")).note is None
+            await kill(state_of(run)["child"])
+            heard = (await sweep(agent, {"toy-1": {}}))["toy-1"]
+            assert isinstance(heard, Heard)
+            assert (heard.status.state, heard.status.pid) == (RunState.RUNNING, None)
+            why = "its disk is mounted read-only: mount it writable"
+            assert heard.status.note == f"its process has ended, and how cannot be written down: {why}"
+        found = await ended(agent)
+        assert (found.state, found.reason, found.signal) == (RunState.FAILED, "signal", 9)
 
 
 async def test_nothing_has_to_be_executable_where_runs_lie(disk: Disk) -> None:

@@ -228,6 +228,7 @@ class ScriptedSeat:
         self.findings: list[Finding] = []
         self.told_containers: list[Container] = []
         self.ran: list[Command] = []
+        self.collected_by: str | None = None
         self.warnings: list[str] = []
         self.silent_hosts: dict[str, str] = {}
         self.last: Any = None
@@ -330,6 +331,9 @@ class ScriptedSeat:
 
     def commands(self) -> list[Command]:
         return self.ran
+
+    def collector(self) -> str | None:
+        return self.collected_by
 
     def _fail(self) -> None:
         if self.trouble is not None:

@@ -238,9 +238,10 @@ async def test_the_command_log_is_empty_or_shows_what_ran_and_copies_it() -> Non
         await sees(pilot, "Nothing was run on a host yet.")
         await pilot.press("tilde")
         await sees_no(pilot, "Nothing was run")
-        seat.ran = make_hosts_app().seat.ran
+        seat.ran, seat.collected_by = make_hosts_app().seat.ran, "PID 4711 (dflash-tui watch)"
         await pilot.press("tilde")
         await sees(pilot, "newest first", "✗ no answer", "● running", "'\\x1b[2J'")
+        await sees(pilot, "Live runs are followed by PID 4711 (dflash-tui watch): what that runs")
         await pilot.press("j", "j", "j", "y")
         await sees(pilot, "copied the command")
         await types(pilot, "~")

@@ -10,7 +10,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from dflash_tui import config, paths
-from dflash_tui.runs import Cursor, RunRecord
+from dflash_tui.runs import Cursor, RunEvent, RunRecord, RunState
 from dflash_tui.store.mirror import Mirror, anchor
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.messages import RunAdvanced
@@ -106,6 +106,11 @@ async def test_a_run_without_rows_says_so_in_every_panel_and_what_its_trainer_sa
         await pilot.press("enter")
         await sees(pilot, "no step yet", "no data", "responses: 64 of 1088 [red]\\x1b[2J")
         await sees(pilot, "✓ no findings")
+        orphaned = RunEvent(2.0, "state", RunState.ORPHANED, attempt=1, text="its supervisor is gone")
+        await pilot.app.seat.ask(lambda store: store.event("fresh-0001", orphaned))
+        pilot.app.screen_stack[0].post_message(RunAdvanced("fresh-0001"))
+        await sees(pilot, "its supervisor is gone")
+        await sees_no(pilot, "responses: 64")
         panels = [panel for panel in pilot.app.screen.query(Panel) if panel.is_asked]
         assert [
             panel.name for panel in panels if panel.result is None or not (panel.result.why or panel.result.rows)

@@ -1,5 +1,6 @@
 """The session in a real terminal: one key launches in a container, its run moves, stops, resumes; a shell between."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -15,12 +16,19 @@ from .terminal import Terminal, terminal
 
 pytestmark = pytest.mark.slow
 
+# The real one, which looks for its config in the home of the account, not in $HOME.
+SSH = '#!/bin/sh\nexec /usr/bin/ssh -F "$HOME/.ssh/config" "$@"\n'
 SETTINGS = ("total_steps=100000", *SMALL_RUN)
 
 
 @pytest.fixture
-def container(pve_box: PveHost, home: Path, tmp_path: Path) -> PveHost:
+def container(pve_box: PveHost, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PveHost:
     """Container 200 as the host `ct`, where the recipe `tiny` was launched last, somewhere else."""
+    ssh = tmp_path / "bin/ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
     (home / "config").mkdir(parents=True)
     (home / "data").mkdir()
     workdir = f"/workspace/{tmp_path.name}"
@@ -54,6 +62,12 @@ def test_one_key_launches_in_a_container_and_two_more_stop_and_resume_it(contain
         screen.press("3", why="the hosts")
         screen.until(lambda seen: re.search(r"└ ct .*● reachable|├ ct .*● reachable", seen), "the container answers")
         screen.press("j", "j", why="local, the node, the container")
+        screen.until(lambda seen: re.search(r"▸ [├└] ct", seen), "the cursor on the container")
+        screen.press("s", why="a shell in the container, by way of its node")
+        screen.until(lambda seen: seen.strip() == "#", "its prompt")
+        screen.press("echo $((40+2)) /workspace/*", "Enter")
+        assert "Hosts" not in screen.shows(f"42 /workspace/{tmp_path.name}")
+        screen.press("exit", "Enter")
         screen.until(lambda seen: re.search(r"▸ [├└] ct", seen), "the cursor on the container")
         screen.press("L", why="launch the last recipe here")
         screen.shows("● running  evening", "ct")

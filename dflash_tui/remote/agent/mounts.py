@@ -1,4 +1,4 @@
-"""What kind of file system a path is on, and whether only this machine writes there."""
+"""What kind of file system a path is on, whether only this machine writes there, and whether it takes anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Optional
 # Those of which nobody else changes a file behind this kernel's back. Of any other kind the opposite is believed. FAT
 # is none of them: who puts an old time back leaves no trace there.
 _LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "tmpfs", "ramfs", "overlay")
+
+LAST_WORDS_BYTES = 16384
 
 
 def file_system(path: str) -> Optional[str]:
@@ -29,3 +31,20 @@ def file_system(path: str) -> Optional[str]:
 
 def is_local(path: str) -> bool:
     return file_system(path) in _LOCAL
+
+
+def is_full(path: str) -> bool:
+    """Whether there is no room even for the last words of a trainer."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    blocks = found.f_bavail if os.getuid() else found.f_bfree
+    return blocks * found.f_frsize < LAST_WORDS_BYTES or (found.f_files > 0 and found.f_favail == 0)
+
+
+def is_read_only(path: str) -> bool:
+    try:
+        return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False

@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import adopted, proc
 from .errors import DAMAGE, Refused, sentence
 from .folder import RUNS, Attempt, Run, absolute, is_locked, read_json
+from .mounts import is_full, is_read_only
 from .verdict import logged_end, verdict
 
 OVER = ("finished", "stopped", "interrupted", "failed", "lost")
@@ -83,11 +84,24 @@ def _of_attempt(attempt: Attempt, locked: bool) -> Optional[Dict[str, Any]]:
         return {**adopted.state_now(attempt, state), "attempt": attempt.number}
     found = {"pid": state["child"][0] if state["child"] else None, "age_s": time.time() - state["started"]}
     if locked:
-        return {**found, "state": "stopping" if is_stopping else "running"}
+        return {**found, "state": "stopping" if is_stopping else "running", **_unwritten_end(attempt, state)}
     end = attempt.read("exit.json")
     if end:
         return _ended(end)
     return {**found, **_without_supervisor(attempt, state)}
+
+
+def _unwritten_end(attempt: Attempt, state: Dict[str, Any]) -> Dict[str, Any]:
+    """Of a training that has ended, while the disk does not let its supervisor write that down; else nothing."""
+    if is_read_only(attempt.path):
+        why = "its disk is mounted read-only: mount it writable"
+    elif is_full(attempt.path):
+        why = "its disk is full: make room"
+    else:
+        return {}
+    if state["child"] is None or proc.is_alive(proc.Process(*state["child"])):
+        return {}
+    return {"pid": None, "note": "its process has ended, and how cannot be written down: %s" % why}
 
 
 def _ended(end: Dict[str, Any]) -> Dict[str, Any]:

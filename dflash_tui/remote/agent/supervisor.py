@@ -17,6 +17,7 @@ from .adopted import Tree
 from .environment import environment
 from .errors import Refused, sentence
 from .folder import MARK, OUTPUT_LOG, Attempt
+from .mounts import is_full
 from .state import living
 from .verdict import last_words, logged_end, verdict
 
@@ -24,7 +25,6 @@ HEARTBEAT_S = 5.0
 # For what outlives the trainer: long enough to close a file, short enough to free its GPU for the next run.
 LEFTOVER_GRACE_S = 5.0
 KILL_AGAIN_S = 5.0
-LAST_WORDS_BYTES = 16384
 # A full disk may hold up exit.json where reserved blocks do not help (copy-on-write file systems).
 WRITE_PATIENCE_S = 600
 
@@ -229,7 +229,7 @@ class Supervisor:
             "log_reason": log_reason,
             "log_code": log_code,
             "said": last_words(self.attempt.file(OUTPUT_LOG)),
-            "disk_full": _is_full(self.attempt.path),
+            "disk_full": is_full(self.attempt.path),
             "note": note,
         }
         state, reason = verdict(facts)
@@ -255,16 +255,6 @@ def _answer(tell: int, words: str) -> None:
     except BrokenPipeError:  # The agent that launched us is gone; the run is not.
         pass
     os.close(tell)
-
-
-def _is_full(path: str) -> bool:
-    """Whether there is no room even for the last words of a trainer."""
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return False
-    blocks = found.f_bavail if os.getuid() else found.f_bfree
-    return blocks * found.f_frsize < LAST_WORDS_BYTES or (found.f_files > 0 and found.f_favail == 0)
 
 
 def _size(path: str) -> int:

@@ -257,6 +257,16 @@ def do_exec(words):
     attach(vmid, keeps_environment, words["extra-args"])
 
 
+def do_enter(words):
+    vmid = words["vmid"]
+    load_config(vmid)
+    if not init_pid(vmid):
+        die(f"container '{vmid}' not running!\n")
+    keeps_environment = words["keep-env"] is None or words["keep-env"]
+    # Of root's own shell lxc-attach asks the container, and falls back on this one.
+    attach(vmid, keeps_environment, ["/bin/sh"])
+
+
 def attach(vmid, keeps_environment, argv):
     """What lxc-attach does: enter, keep the three streams, the folder and the process group, pass the status on."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -347,6 +357,7 @@ COMMANDS = {
     "config": (do_config, ["vmid"], [], ["current"], False),
     "start": (do_start, ["vmid"], [], ["skiplock"], False),
     "stop": (do_stop, ["vmid"], [], ["skiplock"], False),
+    "enter": (do_enter, ["vmid"], [], ["keep-env"], False),
     "exec": (do_exec, ["vmid"], [], ["keep-env"], True),
     "push": (do_push, ["vmid", "file", "destination"], ["user", "group", "perms"], [], False),
 }
