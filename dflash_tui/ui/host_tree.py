@@ -54,13 +54,15 @@ def _below(
     `listed` yet."""
     by_vmid = {one.vmid: one for one in told}
     known = set()
+    # A node that is silent tells of none, and its containers may be hosts all the same.
+    hosts_on = {((spec.address or "").rpartition("@")[2], spec.vmid) for spec in hosts if spec.kind == "proxmox"}
     for spec in hosts:
         if spec.kind == "proxmox" and spec.address == address:
             known.add(spec.vmid)
             container = by_vmid.get(spec.vmid or 0)
             yield Line(f"host {spec.name}", spec.name, spec=spec, node=address, container=container)
     for one in sorted(told, key=lambda one: one.node is not None):
-        is_new = one.node is None or (one.vmid, one.name) not in listed
+        is_new = one.node is None or not ((one.vmid, one.name) in listed or (one.node, one.vmid) in hosts_on)
         if one.vmid not in known and is_new:
             listed.add((one.vmid, one.name))
             name = f"{one.vmid} {one.name}" + (f" on {one.node}" if one.node else "")

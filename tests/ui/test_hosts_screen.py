@@ -199,6 +199,9 @@ def test_each_container_of_a_cluster_is_listed_once() -> None:
     }
     names = [line.name for line in tree(hosts, told)]
     assert names == ["pve1", "a", "300 far on pve3", "pve2", "b", "201 c", "101 d"]
+    # One that is a host is not offered once more while its own node is silent.
+    names = [line.name for line in tree(hosts, {"pve1": told["pve1"]})]
+    assert names == ["pve1", "a", "300 far on pve3", "pve2", "b"]
 
 
 async def test_a_host_that_cannot_be_reached_is_added_only_unseen(home: Path, ssh_config: Path) -> None:
