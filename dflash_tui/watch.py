@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from dflash_tui import config as configs
 from dflash_tui import paths
 from dflash_tui.alerts import Alert, Alerts
 from dflash_tui.config import Config, HostSpec
@@ -228,7 +229,9 @@ class Session:
                 collector.hurry(run_id)
 
     def _spec(self, host: str) -> HostSpec:
-        """As config.toml has it now: it may be read again while the session runs."""
+        """As config.toml has it. A host that is not known was added by somebody else since it was read."""
+        if host not in self.config.hosts:
+            self.config = configs.load()
         return self.config.host(host)
 
     def _hurry_from(self, loop: asyncio.AbstractEventLoop) -> Callable[[str | None], None]:

@@ -166,7 +166,10 @@ def logs(
     if notice:
         say(notice)
     tail = look(found.run_id)
-    _print_lines(tail.read() + tail.rest())
+    lines = tail.read() + tail.rest()
+    _print_lines(lines)
+    if not lines:
+        say(f"{found.name}: no such record yet" if tail.metrics else f"{found.name}: nothing was printed yet")
 
 
 def _print_lines(lines: list[str]) -> None:

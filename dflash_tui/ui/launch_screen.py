@@ -70,7 +70,7 @@ class LaunchScreen(ModalScreen[None]):
                     yield Static(id="host-note", classes="error")
                     yield Label("name")
                     yield Input(placeholder="as that run" if self._origin else "as the recipe", compact=True, id="name")
-                    yield Label("settings (key=value)")
+                    yield Label("settings (key=value lines)")
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")
                     yield Static(id="settings-hint", classes="hint")

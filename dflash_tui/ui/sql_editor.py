@@ -9,6 +9,7 @@ from typing import ClassVar
 from rich.style import Style
 from rich.text import Text
 from textual import events, on
+from textual.binding import Binding, BindingType
 from textual.widgets import TextArea
 
 from dflash_tui.ui import sql_text
@@ -23,6 +24,10 @@ _COLOURED = ("comment", "string", "number", "parameter")
 class SqlEditor(TextArea):
     """`complete` says how a statement may go on between two parts of it."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+home", "text_end(False)", "first line", show=False),
+        Binding("ctrl+end", "text_end(True)", "last line", show=False),
+    ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"sql--{kind}" for kind in (*_COLOURED, "keyword", "wrong")}
 
     def __init__(self, popup: CompletionPopup, complete: Callable[[str, str], Completion], id: str) -> None:
@@ -53,6 +58,9 @@ class SqlEditor(TextArea):
         """What is selected, as if it were the whole text."""
         text = self.selected_text
         return Statement(self._offset(min(self.selection)), text) if text.strip() else None
+
+    def action_text_end(self, is_last: bool) -> None:
+        self.move_cursor(self.document.end if is_last else (0, 0))
 
     def write(self, text: str) -> None:
         """All of it anew, as one change that can be taken back; the cursor behind its last statement."""

@@ -65,8 +65,11 @@ def state_words(run: Run) -> str:
 
 
 def silence_s(run: Run, since_s: float = 0.0) -> float | None:
-    """For how long the host of a live run has been silent, `since_s` after the store was asked; None: it answers."""
-    if run.no_contact_s is None or run.no_contact_s + since_s < SILENT_S:
+    """For how long the host of a live run has been silent, `since_s` after the store was asked; None: it answers.
+
+    That a screen was not looked at for a while, and nothing was asked meanwhile, is no silence.
+    """
+    if run.no_contact_s is None or run.no_contact_s < SILENT_S:
         return None
     return run.no_contact_s + since_s
 

@@ -13,7 +13,7 @@ import pytest
 from dflash_tui import config, control, gpu_watch
 from dflash_tui.config import HostSpec
 from dflash_tui.control import ScriptRequest
-from dflash_tui.errors import UnreachableError
+from dflash_tui.errors import UnreachableError, UsageError
 from dflash_tui.watch import Session
 
 from ..pvehost.fixtures import reach_by
@@ -184,3 +184,11 @@ async def test_a_run_that_is_forgotten_while_it_is_followed_stays_forgotten_unti
         scanned = await adoption.scan(session, "local", lambda sentence: None)
         assert (scanned.brought, scanned.trouble, mirror.read_bytes() == output) == ((run_id,), None, True)
     assert_nobody_lives_below(home)
+
+
+def test_a_host_that_somebody_adds_meanwhile_is_known(home: Path) -> None:
+    session = Session(config.load(), lambda run_id: None)
+    config.Addition("later", {"kind": "ssh", "address": "box"}).write()
+    assert session._spec("later").address == "box"
+    with pytest.raises(UsageError, match="no host named 'never'"):
+        session._spec("never")

@@ -107,5 +107,6 @@ def test_a_reason_that_repeats_the_state_is_not_said_twice() -> None:
 
 def test_silence_begins_after_a_poll_or_two_was_missed() -> None:
     assert silence_s(make_run("a", no_contact_s=9.0)) is None
-    assert silence_s(make_run("a", no_contact_s=9.0), since_s=32.0) == 41.0
+    assert silence_s(make_run("a", no_contact_s=41.0), since_s=5.0) == 46.0
+    assert silence_s(make_run("a", no_contact_s=9.0), since_s=32.0) is None, "it was we who did not look"
     assert silence_s(make_run("a", no_contact_s=None), since_s=999.0) is None

@@ -53,6 +53,9 @@ async def test_the_statement_under_the_cursor_is_asked_with_its_parameters_alone
         await until(pilot, lambda: len(seat.store.queries) == 2, "a second question")
         assert seat.store.queries[1][0].strip() == "select $first, $width from steps"
         assert seat.store.queries[1][1] == {"first": 0, "width": bucket_width(WHOLE, 2 * 85)}
+        await pilot.press("ctrl+home", "f5")
+        await until(pilot, lambda: len(seat.store.queries) == 3, "a third question")
+        assert seat.store.queries[2][0].strip() == "select 1"
 
 
 async def test_what_is_selected_is_asked_alone_and_a_cell_is_shown_in_full() -> None:
