@@ -23,7 +23,7 @@ from dflash_tui.store.shapes import SHAPES
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 WORDS = set(re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", README, flags=re.S)))
-SESSION = README[README.index("## The session") : README.index("## Panels")]
+SESSION = README[README.index("## The session") : README.index("## Commands")]
 SCHEMA = (ROOT / "sql" / "schema.sql").read_text(encoding="utf-8")
 COLUMNS = tomllib.loads((ROOT / "sql" / "columns.toml").read_text(encoding="utf-8"))
 # How keys with a name of their own are written for people.
@@ -105,6 +105,14 @@ def test_every_key_is_in_the_readme() -> None:
         if not {KEYS.get(key.removeprefix("shift+"), key) for key in binding.key.split(",")} & (told | pages)
     }
     assert missing == set()
+
+
+def test_whatever_the_readme_links_to_is_there() -> None:
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", README, flags=re.S), re.M)
+    anchors = {"#" + re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    links = re.findall(r"\]\(([^)\s]+)\)", README)
+    assert links
+    assert [link for link in links if link not in anchors and not (ROOT / link).is_file()] == []
 
 
 def test_the_changelog_knows_this_version() -> None:
