@@ -50,11 +50,22 @@ def write_report(
     span = "no rows" if window.first is None else f"steps {number(window.first)}..{number(window.last)}"
     out.write(f"{visible(title)} · {number(window.n)} rows, {span}\n")
     for panel in panels:
-        head = panel.headline if panel.state == "rows" else panel.why
+        head, rows = _told(panel)
         out.write(f"\n{visible(panel.title)}" + (f" · {visible(head)}" if head else "") + "\n")
-        if panel.state == "rows" and panel.chart in ("table", "stat"):
-            out.write("\n".join("  " + line for line in draw_table(panel.columns, panel.rows, width - 2).splitlines()))
+        if rows:
+            out.write("\n".join("  " + line for line in draw_table(panel.columns, rows, width - 2).splitlines()))
             out.write("\n")
+
+
+def _told(panel: "PanelResult") -> tuple[str | None, list[list[Any]]]:
+    """What stands beside a panel's title, and its rows: those of a table; of a chart without a headline the last."""
+    if panel.state != "rows":
+        return panel.why, []
+    if panel.chart in ("table", "stat") or not panel.rows:
+        return panel.headline, panel.rows
+    if panel.headline:
+        return panel.headline, []
+    return f"the last of {number(len(panel.rows))} rows", panel.rows[-1:]
 
 
 def report_tree(run_id: str, window: "ResolvedWindow", panels: Iterable["PanelResult"]) -> dict[str, Any]:
