@@ -5,6 +5,8 @@ What was told is kept beside the run's mirror by whoever owns the store, so that
 """
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -18,6 +20,8 @@ from dflash_tui.errors import DflashError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.store.base import Finding, Store
 from dflash_tui.store.mirror import Mirror
+from dflash_tui.text import visible
+from dflash_tui.threads import in_thread
 
 # Checks of a run of a million rows take a second and more: they get a twentieth of the time at most.
 GAP_S = 10.0
@@ -50,6 +54,7 @@ class Alerts:
         self._known: dict[str, set[str]] = {}
         self._followed: set[str] = set()
         self._changed: set[str] = set()
+        self._said: set[str] = set()
         self._news = asyncio.Event()
 
     def mark(self, run_id: str) -> None:
@@ -78,7 +83,7 @@ class Alerts:
         if RunState(run.state).is_over or run.state == RunState.ABSENT:
             self._followed.discard(run_id)
         mirror = Mirror(run_id)
-        kept = set(mirror.alerts())
+        kept = await self._kept(mirror)
         known = self._known.setdefault(run_id, set(kept))
         for finding in findings:
             name, alert = _name(finding), Alert(run, finding)
@@ -87,11 +92,29 @@ class Alerts:
             if name not in known:
                 known.add(name)
                 self._told(alert)
-            if is_owner and name not in kept:
-                # First: a command that fails is not run for ever.
-                await asyncio.to_thread(mirror.append_alert, name)
-                if self._spec.command:
-                    await self._command(alert)
+            # First it is kept: a command that fails is not run for ever.
+            if is_owner and name not in kept and await self._keep(mirror, name) and self._spec.command:
+                await self._command(alert)
+
+    async def _kept(self, mirror: Mirror) -> set[str]:
+        try:
+            return set(await in_thread(lambda: list(mirror.alerts())))
+        except OSError as e:
+            self._fail_once(f"{e.filename}: cannot be read ({e.strerror}); what was told there is told again")
+            return set()
+
+    async def _keep(self, mirror: Mirror, name: str) -> bool:
+        try:
+            await in_thread(lambda: mirror.append_alert(name))
+        except DflashError as e:
+            self._fail_once(f"{e}; alerts.command is not called without")
+            return False
+        return True
+
+    def _fail_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._failed(sentence)
 
     async def _command(self, alert: Alert) -> None:
         argv = self._spec.command
@@ -103,20 +126,23 @@ class Alerts:
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError as e:
-            self._failed(f"alerts.command: {argv[0]}: {e.strerror}")
+        except (OSError, ValueError) as e:
+            # A word with a NUL in it is a ValueError.
+            self._failed(f"alerts.command: {visible(argv[0])}: {(isinstance(e, OSError) and e.strerror) or e}")
             return
         try:
             async with asyncio.timeout(COMMAND_S):
                 await process.communicate(as_json(alert))
         except TimeoutError:
-            self._failed(f"alerts.command: {argv[0]} took longer than {COMMAND_S:.0f} s and was ended")
+            self._failed(f"alerts.command: {visible(argv[0])} took longer than {COMMAND_S:.0f} s and was ended")
         finally:
             if process.returncode is None:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    # What it started as well: a shell's child would go on.
+                    os.killpg(process.pid, signal.SIGKILL)
                 await process.wait()
         if process.returncode and process.returncode > 0:
-            self._failed(f"alerts.command: {argv[0]} ended with {process.returncode}")
+            self._failed(f"alerts.command: {visible(argv[0])} ended with {process.returncode}")
 
 
 def as_json(alert: Alert) -> bytes:

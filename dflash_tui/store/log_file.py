@@ -35,8 +35,8 @@ class LogFile:
         self._size = 0
         self._num_ends = 0
         self._last_begin = 0
-        # Line `_numbers[k]` begins at byte `_offsets[k]`.
-        self._numbers, self._offsets = array("Q", [0]), array("Q", [0])
+        # Line `numbers[k]` begins at byte `offsets[k]`. One value: whoever reads meanwhile keeps both.
+        self._index = array("Q", [0]), array("Q", [0])
 
     @property
     def num_lines(self) -> int:
@@ -61,26 +61,28 @@ class LogFile:
         return self._size != before
 
     def _take(self, data: bytes) -> None:
+        numbers, offsets = self._index
         for begin in range(0, len(data), _STRIDE):
             end = min(begin + _STRIDE, len(data))
             first = data.find(b"\n", begin, end)
             if first < 0:
                 continue
-            if self._size + first + 1 >= self._offsets[-1] + _STRIDE:
+            if self._size + first + 1 >= offsets[-1] + _STRIDE:
                 # Number first: whoever reads meanwhile looks for numbers, and finds an offset to each.
-                self._offsets.append(self._size + first + 1)
-                self._numbers.append(self._num_ends + 1)
+                offsets.append(self._size + first + 1)
+                numbers.append(self._num_ends + 1)
             self._num_ends += data.count(b"\n", begin, end)
             self._last_begin = self._size + data.rfind(b"\n", begin, end) + 1
         self._size += len(data)
 
     def lines(self, first: int, count: int) -> list[RawLine]:
         """`count` lines from `first` on, as many as there are."""
-        entry = bisect_right(self._numbers, first) - 1
+        numbers, offsets = self._index
+        entry = bisect_right(numbers, first) - 1
         try:
             with self.path.open("rb") as file:
-                file.seek(self._offsets[entry])
-                for _ in range(first - self._numbers[entry]):
+                file.seek(offsets[entry])
+                for _ in range(first - numbers[entry]):
                     _read_line(file)
                 lines = [_read_line(file) for _ in range(count)]
         except FileNotFoundError:
@@ -89,16 +91,17 @@ class LogFile:
 
     def blocks(self, first: int, last: int, *, backwards: bool = False) -> Iterator[tuple[int, bytes]]:
         """The lines `first` to `last` and some around them, in blocks of whole lines: each with its first line."""
-        step = _BLOCK // _STRIDE
-        begin, end = bisect_right(self._numbers, first) - 1, bisect_right(self._numbers, last)
+        step, size = _BLOCK // _STRIDE, self._size
+        numbers, offsets = self._index
+        begin, end = bisect_right(numbers, first) - 1, bisect_right(numbers, last)
         entries = range(begin, end, step)
         try:
             with self.path.open("rb") as file:
                 for entry in reversed(entries) if backwards else entries:
-                    offset = self._offsets[entry]
-                    until = self._offsets[entry + step] if entry + step < len(self._offsets) else self._size
+                    offset = offsets[entry]
+                    until = offsets[entry + step] if entry + step < len(offsets) else max(offset, size)
                     file.seek(offset)
-                    yield self._numbers[entry], file.read(until - offset)
+                    yield numbers[entry], file.read(until - offset)
         except FileNotFoundError:
             return
 

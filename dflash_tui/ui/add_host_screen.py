@@ -24,6 +24,8 @@ from dflash_tui.ui.screen import HEIGHTS, WIDTHS, tell
 from dflash_tui.ui.seat import Seat
 
 ANOTHER = ""
+# Proxmox has none of more; Python reads no number of more than 4300 digits.
+VMID_DIGITS = 9
 KEYS = "ctrl+s reach and add   ctrl+o add unseen   tab next   esc cancel"
 
 
@@ -99,7 +101,7 @@ class AddHostScreen(ModalScreen[str | None]):
     def _keys(self) -> dict[str, str | int | bool]:
         """What is to be written. UsageError if a field is none."""
         vmid = self._text("vmid")
-        if vmid and not vmid.isdecimal():
+        if vmid and not (vmid.isdecimal() and len(vmid) <= VMID_DIGITS):
             raise UsageError(f"container {visible(vmid)!r} is no number: `pct list` on the node shows them")
         address = self._text("address")
         if not (vmid and address == LOCAL):

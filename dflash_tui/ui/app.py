@@ -210,6 +210,12 @@ class DflashApp(App[None], inherit_bindings=False):
 
         return CompareScreen(self.seat, lambda: self._runs_screen.marked)
 
+    def action_command_palette(self) -> None:
+        from dflash_tui.ui.choices import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
     def action_command_log(self) -> None:
         from dflash_tui.ui.command_screen import CommandScreen
 

@@ -10,6 +10,8 @@ from dflash_tui.store.log_words import Words
 from dflash_tui.store.transcript import Layout, Line
 from dflash_tui.ui.seat import Seat
 
+_MOST_DIGITS = 18
+
 
 class Find(NamedTuple):
     """A row to go to, if there is one, and what is to be said of it."""
@@ -43,7 +45,8 @@ async def find_place(seat: Seat, run_id: str, layout: Layout, part: int, words: 
     digits = words.lstrip("#").replace(",", "").replace("_", "")
     if not (digits.isascii() and digits.isdecimal()):
         return Find(None, f"{words!r} is no step: write 1200, or #1200 for a line")
-    number = min(int(digits), 2**62)
+    # Python reads no number of more than 4300 digits.
+    number = int(digits) if len(digits) <= _MOST_DIGITS else int("9" * _MOST_DIGITS)
     if words.startswith("#") or not has_steps:
         return Find(layout.row_of(part, number))
     found = await seat.ask(partial(ask_line_of_step, run_id, number))

@@ -169,6 +169,8 @@ def _histogram(columns: Sequence[str], rows: Iterable[Row], column: int) -> Pane
     if not finite:
         return f"no row has a number in {columns[column]}"
     low, high = min(finite), max(finite)
+    if not math.isfinite(high - low):
+        return f"{columns[column]} reaches from {low:g} to {high:g}: too far for a histogram"
     size = (high - low) / _NUM_BINS
     if not size:
         low, size = low - 0.5, 1.0 / _NUM_BINS

@@ -12,6 +12,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from dflash_tui.ui import themes
+from dflash_tui.ui.choices import Choices
 from dflash_tui.ui.screen import tell
 
 
@@ -26,7 +27,7 @@ class ThemeScreen(ModalScreen[None]):
         self._before = self.app.theme
         with Vertical(classes="dialog"):
             yield Static("Colours", classes="dialog-title")
-            yield OptionList(*(Option(Content(words), id=name) for name, words in themes.CHOICES.items()), compact=True)
+            yield Choices(*(Option(Content(words), id=name) for name, words in themes.CHOICES.items()), compact=True)
             yield Static("enter keep   esc as before", classes="dialog-keys")
 
     def on_mount(self) -> None:

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Stretches, Window, parse_range
+from dflash_tui.ui.choices import Choices
 
 CHOICES = (Window(), Window.last_rows(2000), Window.last_rows(500))
 
@@ -59,7 +60,7 @@ class WindowScreen(ModalScreen[Window | Stretches | None]):
             two = ", or two: 3000..5000 vs 20000..23000" if self._has_two else ", or 3000..5000"
             yield Input(placeholder=f"last 2000{two}", compact=True)
             yield Static(classes="error")
-            yield OptionList(*(Option(Content(str(choice))) for choice in CHOICES), compact=True)
+            yield Choices(*(Option(Content(str(choice))) for choice in CHOICES), compact=True)
             yield Static("enter choose   down list   esc keep", classes="dialog-keys")
 
     def action_list(self) -> None:

@@ -14,6 +14,7 @@ from dflash_tui import alerts, config, paths
 from dflash_tui.alerts import Alert, Alerts
 from dflash_tui.config import AlertsSpec
 from dflash_tui.store.database import Database
+from dflash_tui.store.mirror import Mirror
 from dflash_tui.watch import Session
 from tests.checks.made_log import Row, rows, story, write_log
 
@@ -132,6 +133,38 @@ async def test_a_command_that_hangs_or_fails_is_told(
         await heard.looks("r")
         await until(lambda: heard.failures)
     assert says in heard.failures[0] and "alerts.command" in heard.failures[0]
+
+
+async def test_a_command_that_hangs_goes_with_all_that_it_began(
+    store: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alerts, "COMMAND_S", 1.0)
+    store.ingest("r", write_log(tmp_path / "log", sick(300)))
+    async with Heard(store, "sh", "-c", f"sleep 600 & echo $! > {tmp_path}/pid; wait").running() as heard:
+        await heard.looks("r")
+        await until(lambda: heard.failures)
+    pid = int((tmp_path / "pid").read_text())
+    await until(lambda: not Path(f"/proc/{pid}").exists() or " Z " in Path(f"/proc/{pid}/stat").read_text())
+
+
+async def test_a_command_that_is_no_words_and_a_file_that_is_none_are_sentences(
+    store: Database, tmp_path: Path
+) -> None:
+    store.ingest("r", write_log(tmp_path / "log", sick(300)))
+    async with Heard(store, "no\0program").running() as heard:
+        await heard.looks("r")
+        await until(lambda: heard.failures)
+        assert "alerts.command: no\\x00program: embedded null byte" in heard.failures[0]
+    file = Mirror("r").folder / "alerts.jsonl"
+    file.unlink()
+    file.mkdir()
+    async with Heard(store, "/no/such/program").running() as heard:
+        await heard.looks("r")
+        await until(lambda: len(heard.failures) > 1)
+        await heard.looks("r")
+        assert heard.checks == ["tiny_gradients"]
+    assert ["cannot be read" in one for one in heard.failures] == [True, False]
+    assert "cannot be written" in heard.failures[1]
 
 
 async def test_a_session_hears_of_the_runs_that_it_follows(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """A run's words as rows: the same lines that the file has, however long, however it grew; found, filtered, noted."""
 
+from array import array
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,20 @@ def test_several_words_at_once() -> None:
         "NaN",
         "Error",
     ]
+
+
+def test_a_file_that_begins_anew_while_it_is_read_is_read_as_far_as_it_is(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = log("r", "line\n" * 100)
+    one = LogFile(file)
+    one.grow()
+
+    def found(numbers: "array[int]", line: int) -> int:
+        place = bisect_right(numbers, line)
+        file.write_text("anew\n")
+        one.grow()
+        return place
+
+    monkeypatch.setattr(log_file, "bisect_right", found)
+    assert one.lines(90, 3) == []

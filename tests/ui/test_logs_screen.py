@@ -81,6 +81,8 @@ async def test_a_log_is_followed_searched_filtered_and_gone_through(logged: Data
         await sees(pilot, "no step 9,999 or later was logged yet")
         await say(pilot, "colon", "#101")
         await at(pilot, '"step": 101')
+        await say(pilot, "colon", "9" * 5000)
+        await sees(pilot, "no step 999,999,999,999,999,999 or later was logged yet")
         await say(pilot, "colon", "soon")
         await sees(pilot, "'soon' is no step")
         # A long line says so, and opens whole as far as it goes.

@@ -217,6 +217,11 @@ def test_any_answer_is_drawn_or_a_sentence(view: Any, cell: Any) -> None:
         assert found
 
 
+def test_values_too_far_apart_for_a_histogram_are_a_sentence() -> None:
+    said = drawn("hist", 0, [(-1e308,), (1e308,)], ["v"], ["DOUBLE"])
+    assert said == "v reaches from -1e+308 to 1e+308: too far for a histogram"
+
+
 def test_a_chart_of_many_rows_loses_no_peak_and_gets_few_rows() -> None:
     rows = [(step, math.sin(step)) for step in range(20_000)]
     rows[11_204] = (11_204, 41.5)

@@ -3,13 +3,34 @@
 import pytest
 from textual import events
 from textual.geometry import Size
+from textual.widgets import OptionList
 
-from .cockpit import cockpit, screen_text, sees, sees_no
+from .cockpit import cockpit, screen_text, sees, sees_no, until
 from .scripted_hosts import FINDINGS
 from .scripted_seat import make_run
 
 RUNS = [make_run("v5-hard"), make_run("宽" * 30, state="failed", reason="oom-host-likely", no_contact_s=7000.0)]
 STORM = [(80, 24), (20, 5), (1, 1), (200, 60), (10, 3), (2, 40), (300, 3)]
+
+
+async def test_a_page_is_turned_in_lists_that_have_no_line_yet() -> None:
+    async with cockpit(RUNS, run_id="v5-hard") as (pilot, _):
+        for opens in ("ctrl+p", "t", "w"):
+            await pilot.press(opens)
+            await until(pilot, lambda: bool(pilot.app.screen.query(OptionList)), "a list to choose from")
+            await pilot.pause()
+            listed = pilot.app.screen.query_one(OptionList)
+            # As when hits of the palette have just come: there, and without a place.
+            listed.styles.width = listed.styles.height = listed.styles.min_height = 0
+            await until(pilot, lambda listed=listed: not listed.scrollable_content_region.size, "no place")
+            listed.clear_options()
+            listed.add_options(["a", "b"])
+            listed.highlighted = 0
+            for key in ("pageup", "pagedown"):
+                pilot.app.post_message(events.Key(key, None))
+            await pilot.pause()
+            pilot.app.pop_screen()
+        await sees(pilot, "p50 0.913")
 
 
 async def test_a_storm_of_resizes_while_rows_come_ends_in_a_whole_screen() -> None:
