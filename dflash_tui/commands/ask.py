@@ -138,7 +138,6 @@ def logs(
     """Print what a run's trainer said, or with --metrics its records."""
     import asyncio
 
-    from dflash_tui.runs import RunState
     from dflash_tui.store.access import reader
     from dflash_tui.store.tail import Tail
 
@@ -152,8 +151,7 @@ def logs(
             found = (await session.ask(lambda store: store.detail(tail.run_id))).run
             # Never on the loop: a reader that stands still, `| less`, must not hold up collecting.
             await asyncio.to_thread(lambda: _print_lines(tail.read()))
-            # An absent run, or one without a host, is written by nobody.
-            if RunState(found.state).is_over or found.state == RunState.ABSENT or found.host is None:
+            if _is_written_by_nobody(found):
                 break
             await asyncio.sleep(0.25)
         await asyncio.to_thread(lambda: _print_lines(tail.rest()))
@@ -169,7 +167,16 @@ def logs(
     lines = tail.read() + tail.rest()
     _print_lines(lines)
     if not lines:
-        say(f"{found.name}: no such record yet" if tail.metrics else f"{found.name}: nothing was printed yet")
+        what = "no such record" if tail.metrics else "nothing printed"
+        fetches = "" if _is_written_by_nobody(found) else ": an open session or `dflash-tui watch` fetches it"
+        say(f"{found.name}: {what} is here yet{fetches}")
+
+
+def _is_written_by_nobody(run: "Run") -> bool:
+    """It has ended, or is absent, or has no host."""
+    from dflash_tui.runs import RunState
+
+    return RunState(run.state).is_over or run.state == RunState.ABSENT or run.host is None
 
 
 def _print_lines(lines: list[str]) -> None:

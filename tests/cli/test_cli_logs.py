@@ -24,7 +24,7 @@ def test_following_a_run_that_is_gone_from_its_host_ends() -> None:
     said = dflash("logs", "r", "-f", timeout_s=30)
     assert (said.code, said.out) == (0, "one\nlast\n"), said.err
     said = dflash("logs", "r", "--metrics")
-    assert (said.code, said.out, said.err) == (0, "", "r: no such record yet\n")
+    assert (said.code, said.out, said.err) == (0, "", "r: no such record is here yet\n")
 
 
 @pytest.mark.parametrize(("num_lines", "end"), [(8, "\n"), (4, "")], ids=["lines", "rest"])
