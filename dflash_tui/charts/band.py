@@ -11,12 +11,17 @@ Edges = tuple[float, float]
 _Slice = tuple[int, int, int]  # a dot column and the band's first and last dot row in it
 
 
-def draw_band(frame: Frame, xs: Sequence[float], band: Sequence[Edges | None]) -> None:
-    """Shade each cell that the band covers by half or more; where it is thinner than that it keeps one cell."""
+def draw_band(frame: Frame, across: Sequence[int | None], band: Sequence[Edges | None]) -> None:
+    """Shade each cell that the band covers by half or more; where it is thinner than that it keeps one cell.
+
+    `across` are the dot columns of the band's edges.
+    """
     tops, bottoms = [4 * frame.height] * (2 * frame.width), [-1] * (2 * frame.width)
-    for column, top, bottom in _slices(frame, xs, band):
-        tops[column] = min(tops[column], top)
-        bottoms[column] = max(bottoms[column], bottom)
+    for column, top, bottom in _slices(frame, across, band):
+        if top < tops[column]:
+            tops[column] = top
+        if bottom > bottoms[column]:
+            bottoms[column] = bottom
     for cell in range(frame.width):
         top = min(tops[2 * cell], tops[2 * cell + 1])
         bottom = max(bottoms[2 * cell], bottoms[2 * cell + 1])
@@ -28,20 +33,21 @@ def draw_band(frame: Frame, xs: Sequence[float], band: Sequence[Edges | None]) -
         frame.canvas.shade(frame.left + cell, frame.top + first, frame.top + last)
 
 
-def _slices(frame: Frame, xs: Sequence[float], band: Sequence[Edges | None]) -> list[_Slice]:
+def _slices(frame: Frame, across: Sequence[int | None], band: Sequence[Edges | None]) -> list[_Slice]:
     """The band in every dot column from one x to the next; a gap where an x has no band."""
-    place_x, place_y = frame.x.placer(2 * frame.width), frame.y.placer(4 * frame.height)
-    last_dot = 4 * frame.height - 1
+    num_y = 4 * frame.height
+    shown = [edges if edges and frame.y.shows(edges[1]) else None for edges in band]
+    # A band that begins at or below zero reaches down to the end of a log axis.
+    lows = [edges and (edges[0] if frame.y.shows(edges[0]) else frame.y.low) for edges in shown]
+    highs = [edges and edges[1] for edges in shown]
     slices: list[_Slice] = []
     previous: _Slice | None = None
-    for x, edges in zip(xs, band, strict=True):
-        if edges is None or not frame.y.shows(edges[1]):
+    for x, high, low in zip(across, frame.y.places(highs, num_y), frame.y.places(lows, num_y), strict=True):
+        if x is None or high is None or low is None:
             previous = None
             continue
-        # A band that begins at or below zero reaches down to the end of a log axis.
-        low = edges[0] if frame.y.shows(edges[0]) else frame.y.low
-        here = place_x(x), last_dot - place_y(edges[1]), last_dot - place_y(low)
-        if previous is not None and here[0] > previous[0] + 1:
+        here = x, num_y - 1 - high, num_y - 1 - low
+        if previous is not None and x > previous[0] + 1:
             slices += _between(previous, here)
         slices.append(here)
         previous = here

@@ -4,9 +4,10 @@ Owns roles, the placing of text by display width, and the promise that every row
 holds no control character. Knows no colours and no data.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import compress, count
+from operator import is_not
 from typing import NamedTuple
 
 from dflash_tui.charts.cells import cells, fit, text_width
@@ -60,7 +61,8 @@ class Canvas:
         rows = range(self.height)
         self._chars = [[" "] * self._inked for _ in rows]
         self._roles = [[Role.TEXT] * self._inked for _ in rows]
-        self._grounds: list[list[Role | None]] = [[None] * self._inked for _ in rows]
+        self._grounds: dict[int, list[Role | None]] = {}
+        """Of the rows that a band is in; most have none."""
 
     def char(self, x: int, y: int) -> str:
         """The character at a cell; "" on the right half of a wide one."""
@@ -88,11 +90,26 @@ class Canvas:
 
     def write(self, x: int, y: int, text: str, role: Role) -> None:
         """Text from a cell to the right; what would leave the canvas is cut."""
+        if text.isascii() and text.isprintable():
+            self._write_plain(max(0, x), y, text[max(0, -x) : max(0, self._inked - x)], role)
+            return
         for column, char in enumerate(cells(text), x):
             if char == "":
                 self._widen(column, y, role)
             else:
                 self.put(column, y, char, role)
+
+    def _write_plain(self, x: int, y: int, text: str, role: Role) -> None:
+        """Text of narrow characters, none of them outside, in one go."""
+        if not text or not 0 <= y < self.height:
+            return
+        row, end = self._chars[y], x + len(text)
+        if row[x] == "":
+            row[x - 1] = " "
+        if end < self._inked and row[end] == "":
+            row[end] = " "
+        row[x:end] = text
+        self._roles[y][x:end] = [role] * len(text)
 
     def write_right(self, x_end: int, y: int, text: str, role: Role) -> None:
         """Text that ends before column `x_end`."""
@@ -101,6 +118,8 @@ class Canvas:
     def shade(self, x: int, y_top: int, y_bottom: int) -> None:
         """A column of a band, both rows included: a shade character, and the ground for what is drawn over it."""
         for y in range(y_top, y_bottom + 1):
+            if y not in self._grounds:
+                self._grounds[y] = [None] * self._inked
             self._chars[y][x] = SHADE
             self._roles[y][x] = self._grounds[y][x] = Role.BAND
 
@@ -124,12 +143,14 @@ class Canvas:
         return "\n".join("".join(row).rstrip(" ") for row in self._chars)
 
     def _spans(self, y: int) -> list[Span]:
-        chars = self._chars[y]
+        chars, roles, grounds = self._chars[y], self._roles[y], self._grounds.get(y)
+        ends = [*_changes(roles), len(roles)]
+        if grounds:
+            ends = sorted({*ends, *_changes(grounds)})
         spans: list[Span] = []
         start = 0
-        for (role, ground), group in groupby(zip(self._roles[y], self._grounds[y], strict=True)):
-            end = start + len(list(group))
-            spans.append(Span("".join(chars[start:end]), role, ground))
+        for end in ends:
+            spans.append(Span("".join(chars[start:end]), roles[start], grounds[start] if grounds else None))
             start = end
         if self._inked < self.width:
             spans.append(Span(" " * (self.width - self._inked), Role.TEXT, None))
@@ -146,6 +167,11 @@ class Canvas:
             self.put(x - 1, y, " ", role)
         elif x == 0:
             self.put(x, y, " ", role)
+
+
+def _changes(cells: Sequence[object]) -> Iterator[int]:
+    """The places of the cells that are other than the one before."""
+    return compress(count(1), map(is_not, cells, cells[1:]))
 
 
 def _wrap(text: str, width: int) -> list[str]:

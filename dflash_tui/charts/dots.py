@@ -3,6 +3,8 @@
 Owns where dots go. One layer is one series; it is stamped on a canvas in one role. Dot (0, 0) is top left.
 """
 
+from collections.abc import Sequence
+
 from dflash_tui.charts.canvas import Canvas, Role
 
 BLANK = 0x2800
@@ -34,6 +36,24 @@ class Dots:
         for row in (y, y ^ 1):
             self.point(x, row)
             self.point(x ^ 1, row)
+
+    def path(self, points: Sequence[tuple[int, int]]) -> None:
+        """Neighbours joined by lines; a point that has none is a blob."""
+        if len(points) == 1:
+            self.blob(*points[0])
+            return
+        x, top = points[0]
+        bottom = y = top
+        for next_x, next_y in points:
+            if next_x == x:
+                # A dot column that many points share is filled once.
+                top, bottom = min(top, next_y), max(bottom, next_y)
+            else:
+                self.column(x, top, bottom)
+                self.segment(x, y, next_x, next_y)
+                x, top, bottom = next_x, next_y, next_y
+            y = next_y
+        self.column(x, top, bottom)
 
     def column(self, x: int, y_from: int, y_to: int) -> None:
         """Every dot of a column between two rows, in either order, both included."""

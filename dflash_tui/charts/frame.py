@@ -39,6 +39,10 @@ class Frame:
         """The canvas row of the plot's last row; the x axis, if any, is below it."""
         return self.top + self.height - 1
 
+    def dots_across(self, xs: Sequence[float]) -> list[int | None]:
+        """The dot columns of values on the x axis."""
+        return self.x.places(xs, 2 * self.width)
+
     def columns_of(self, xs: Iterable[float]) -> list[int]:
         """The canvas columns of values on the x axis."""
         place = self.x.placer(2 * self.width)

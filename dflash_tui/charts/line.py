@@ -58,7 +58,8 @@ def draw_line(
     canvas.tally = lines.tally
     drawn = [[v for v in values if v is not None] for values in lines.raw or lines.series]
     drawn += map(list, zip(*filter(None, lines.band), strict=True))
-    if axes.get("clip") == "outliers" and scale == "linear":
+    is_clipped = axes.get("clip") == "outliers" and scale == "linear"
+    if is_clipped:
         # Each by itself: the far apart edges of a band would let everything pass.
         drawn = [inliers(values) for values in drawn]
     shown = [v for values in drawn for v in values]
@@ -67,22 +68,25 @@ def draw_line(
     if x is None or y is None or not lines.xs:
         fates = lines.tally.fates()
         return canvas.note(f"nothing to draw: {fates}" if fates else "no rows" if not rows else "no rows in view")
-    lines.tally.num_clipped = sum(not y.low <= v <= y.high for values in lines.series for v in values if v is not None)
+    if is_clipped:
+        seen = (v for values in lines.series for v in values if v is not None)
+        lines.tally.num_clipped = sum(not y.low <= v <= y.high for v in seen)
     frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit, options.levels))
     canvas.x_of = frame.x_of
     draw_axes(frame, named_or(axes, "x", columns, 0))
+    across = frame.dots_across(lines.xs)
     if lines.band:
-        draw_band(frame, lines.xs, lines.band)
+        draw_band(frame, across, lines.band)
     for level in options.levels:
         if y.shows(level.value):
             draw_level(frame, level.value)
     draw_marks(frame, options.marks)
     draw_cursor(frame, options.cursor)
     for values in lines.raw:
-        draw_series(frame, lines.xs, values, Role.MUTED, DOTTED)
+        draw_series(frame, across, values, Role.MUTED, DOTTED)
     # The first series last: it lies on top.
     for values, look in reversed(list(zip(lines.series, _LOOKS, strict=False))):
-        draw_series(frame, lines.xs, values, *look, is_joined=not lines.raw)
+        draw_series(frame, across, values, *look, is_joined=not lines.raw)
         if lines.tally.num_clipped:
             point_beyond(frame, lines.xs, values)
     cross_out(frame, lines.non_finite_xs)
@@ -106,8 +110,10 @@ def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str, options: O
             xs.append(x)
             kept.append(row)
     raw = [numbers(columns, kept, name) for name in names]
-    bad = [x for values in raw for x, v in zip(xs, values, strict=True) if v is not None and not math.isfinite(v)]
     series = [sort_out(values, scale == "log", tally) for values in raw]
+    bad: list[float] = []
+    if tally.num_non_finite:
+        bad = [x for values in raw for x, v in zip(xs, values, strict=True) if v is not None and not math.isfinite(v)]
     band = _read_band(columns, kept, axes)
     if not options.smoothing:
         return _Lines(xs, names, series, [], band, bad, tally)
@@ -149,26 +155,26 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence
 
 def draw_series(
     frame: Frame,
-    xs: Sequence[float],
+    across: Sequence[int | None],
     values: Sequence[float | None],
     role: Role,
     pattern: int,
     *,
     is_joined: bool = True,
 ) -> None:
-    """Join neighbours; a value with none on either side is a blob. `is_joined`: also with a faint line below."""
+    """Join neighbours; a value with none on either side is a blob. `is_joined`: also with a faint line below.
+
+    `across` are the dot columns of the values.
+    """
     dots = Dots(frame.width, frame.height)
-    place_x, place_y, last = frame.x.placer(dots.num_x), frame.y.placer(dots.num_y), dots.num_y - 1
-    previous: tuple[int, int] | None = None
-    has_neighbour = False
-    for x, value in zip(xs, values, strict=True):
-        here = None if value is None else (place_x(x), last - place_y(value))
-        if previous and here:
-            dots.segment(*previous, *here)
-        elif previous and not has_neighbour:
-            dots.blob(*previous)
-        has_neighbour = previous is not None and here is not None
-        previous = here
-    if previous and not has_neighbour:
-        dots.blob(*previous)
+    last = dots.num_y - 1
+    path: list[tuple[int, int]] = []
+    for x, y in zip(across, frame.y.places(values, dots.num_y), strict=True):
+        if x is not None and y is not None:
+            path.append((x, last - y))
+        elif path:
+            dots.path(path)
+            path = []
+    if path:
+        dots.path(path)
     dots.stamp(frame.canvas, frame.left, frame.top, role, pattern, is_joined=is_joined)

@@ -71,7 +71,7 @@ def draw_overlay(
         draw_level(frame, level.value)
     # The first last: it lies on top.
     for (xs, values), (role, pattern) in reversed(list(zip(drawn, looks, strict=True))):
-        draw_series(frame, xs, values, role, pattern)
+        draw_series(frame, frame.dots_across(xs), values, role, pattern)
         if tally.num_clipped:
             point_beyond(frame, xs, values)
     for trace, (xs, _) in zip(traces, drawn, strict=True):

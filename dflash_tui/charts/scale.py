@@ -5,7 +5,7 @@ Owns limits: finite, never empty, holding every value the axis can show. The cal
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from dflash_tui.charts.format import short
@@ -34,6 +34,20 @@ class Scale:
     def shows(self, value: float) -> bool:
         """Whether this kind of axis has a place for a finite value."""
         return self.kind != "log" or value > 0
+
+    def places(self, values: Iterable[float | None], num_dots: int) -> list[int | None]:
+        """What `placer` makes of each value, None of None: a redraw asks for thousands."""
+        if self.kind == "log":
+            place = self.placer(num_dots)
+            return [None if value is None else place(value) for value in values]
+        low, high, last = self.low, self.high, num_dots - 1
+        half, half_span = low / 2, high / 2 - low / 2
+        return [
+            None if value is None
+            else int((value / 2 - half) / half_span * last + 0.5) if low <= value <= high
+            else 0 if value < low else last
+            for value in values
+        ]  # fmt: skip
 
     def placer(self, num_dots: int) -> Callable[[float], int]:
         """A function from a value that the axis shows to its dot, 0 at `low`; what lies outside goes to the edge."""
@@ -67,7 +81,7 @@ class Scale:
             return float(min(self.high, max(self.low, root * root)))
         return self.low * (1 - share) + self.high * share
 
-    def ticks(self, num_max: int) -> list[Tick]:
+    def ticks(self, num_max: int) -> Sequence[Tick]:
         """About `num_max` round values with their labels, no two alike; the only value of a constant series."""
         only = self.only
         if only is not None:
@@ -76,7 +90,7 @@ class Scale:
             return [min(self._round_values(3), key=lambda tick: abs(tick.value - only))]
         return self._round_values(num_max)
 
-    def _round_values(self, num_max: int) -> list[Tick]:
+    def _round_values(self, num_max: int) -> Sequence[Tick]:
         if self.kind == "log":
             return log_ticks(self.low, self.high, num_max)
         if self.kind == "duration":

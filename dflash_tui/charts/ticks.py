@@ -4,9 +4,10 @@ Owns which values get a tick on a linear, a log and a clock axis. Knows neither 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from dflash_tui.charts.format import SUFFIXES, axis_labels, scientific
@@ -31,7 +32,9 @@ class Tick(NamedTuple):
     label: str
 
 
-def linear_ticks(low: float, high: float, num_max: int, is_whole: bool = False) -> list[Tick]:
+# The charts of a dashboard stand over the same steps.
+@lru_cache(maxsize=128)
+def linear_ticks(low: float, high: float, num_max: int, is_whole: bool = False) -> Sequence[Tick]:
     """Multiples of 1, 2 or 5 x 10^n: as many as `num_max` allows, but two where one step more gives them."""
     best: tuple[range, int, int] | None = None
     for digit, exponent in _steps(low, high):
@@ -43,14 +46,14 @@ def linear_ticks(low: float, high: float, num_max: int, is_whole: bool = False) 
         if len(multiples) > max(1, num_max):
             break
     if best is None:
-        return []
+        return ()
     multiples, digit, exponent = best
     numerators = [k * digit for k in multiples]
     labels = axis_labels(numerators, exponent)
-    return [Tick(float(f"{n}e{exponent}"), label) for n, label in zip(numerators, labels, strict=True)]
+    return tuple(Tick(float(f"{n}e{exponent}"), label) for n, label in zip(numerators, labels, strict=True))
 
 
-def log_ticks(low: float, high: float, num_max: int) -> list[Tick]:
+def log_ticks(low: float, high: float, num_max: int) -> Sequence[Tick]:
     """Powers of ten, every second, third... of them if there are many; 1, 2, 5 between few; linear within one."""
     first, last = math.log10(low), math.log10(high)
     decades = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
@@ -68,12 +71,12 @@ def log_ticks(low: float, high: float, num_max: int) -> list[Tick]:
     return linear_ticks(low, high, num_max)
 
 
-def duration_ticks(low: float, high: float, num_max: int) -> list[Tick]:
+def duration_ticks(low: float, high: float, num_max: int) -> Sequence[Tick]:
     """Seconds since a start, at whole seconds, minutes, hours or days: 0, 30m, 1h 00m, 1h 30m."""
     return _clock_ticks(low, high, num_max, _duration_label)
 
 
-def time_ticks(low: float, high: float, num_max: int) -> list[Tick]:
+def time_ticks(low: float, high: float, num_max: int) -> Sequence[Tick]:
     """Unix seconds as UTC: 14:30, 11-29 14:30 when days differ, 11-29 at steps of days, with the year when years do."""
     if low < 0 or high > _LAST_SECOND:
         return linear_ticks(low, high, num_max)
@@ -88,7 +91,7 @@ def time_ticks(low: float, high: float, num_max: int) -> list[Tick]:
     return _clock_ticks(low, high, num_max, label)
 
 
-def _clock_ticks(low: float, high: float, num_max: int, label: Callable[[int, int, int], str]) -> list[Tick]:
+def _clock_ticks(low: float, high: float, num_max: int, label: Callable[[int, int, int], str]) -> Sequence[Tick]:
     num_max = max(2, num_max)
     seconds, step = range(0), 1
     if max(abs(low), abs(high)) < _CLOCK_STEPS[-1]:
