@@ -36,10 +36,11 @@ def draw_band(frame: Frame, across: Sequence[int | None], band: Sequence[Edges |
 def _slices(frame: Frame, across: Sequence[int | None], band: Sequence[Edges | None]) -> list[_Slice]:
     """The band in every dot column from one x to the next; a gap where an x has no band."""
     num_y = 4 * frame.height
-    shown = [edges if edges and frame.y.shows(edges[1]) else None for edges in band]
-    # A band that begins at or below zero reaches down to the end of a log axis.
-    lows = [edges and (edges[0] if frame.y.shows(edges[0]) else frame.y.low) for edges in shown]
-    highs = [edges and edges[1] for edges in shown]
+    if frame.y.kind == "log":
+        # One that begins at or below zero reaches down to the end of the axis.
+        floor = frame.y.low
+        band = [(max(edges[0], floor), edges[1]) if edges and edges[1] > 0 else None for edges in band]
+    lows, highs = ([edges and edges[side] for edges in band] for side in (0, 1))
     slices: list[_Slice] = []
     previous: _Slice | None = None
     for x, high, low in zip(across, frame.y.places(highs, num_y), frame.y.places(lows, num_y), strict=True):

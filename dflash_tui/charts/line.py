@@ -56,14 +56,8 @@ def draw_line(
     canvas = Canvas(width, height)
     lines = _read(columns, rows, axes, scale, options)
     canvas.tally = lines.tally
-    drawn = [[v for v in values if v is not None] for values in lines.raw or lines.series]
-    drawn += map(list, zip(*filter(None, lines.band), strict=True))
     is_clipped = axes.get("clip") == "outliers" and scale == "linear"
-    if is_clipped:
-        # Each by itself: the far apart edges of a band would let everything pass.
-        drawn = [inliers(values) for values in drawn]
-    shown = [v for values in drawn for v in values]
-    shown += [level.value for level in options.levels] if shown else []
+    shown = _shown(lines, options.levels, is_clipped)
     x, y = fit_scale(axes.get("x_scale", "linear"), options.x_limits or lines.xs), fit_scale(scale, shown)
     if x is None or y is None or not lines.xs:
         fates = lines.tally.fates()
@@ -92,6 +86,17 @@ def draw_line(
     cross_out(frame, lines.non_finite_xs)
     label_marks(frame, options.marks)
     return canvas
+
+
+def _shown(lines: _Lines, levels: Sequence[Level], is_clipped: bool) -> list[float]:
+    """The values that the y axis has to hold."""
+    drawn = [[v for v in values if v is not None] for values in lines.raw or lines.series]
+    drawn += map(list, zip(*filter(None, lines.band), strict=True))
+    if is_clipped:
+        # Each by itself: the far apart edges of a band would let everything pass.
+        drawn = [inliers(values) for values in drawn]
+    shown = [v for values in drawn for v in values]
+    return shown + [level.value for level in levels] if shown else []
 
 
 def _read(columns: Sequence[str], rows: Rows, axes: Axes, scale: str, options: Options) -> _Lines:

@@ -6,6 +6,7 @@ None is a value that is missing.
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from dflash_tui.charts.tally import Tally
@@ -38,8 +39,14 @@ def numbers(columns: Sequence[str], rows: Rows, name: str) -> list[float | None]
     """A column as numbers. Raises ChartError."""
     place = _place(columns, name)
     cells = [row[place] for row in rows]
-    # Nearly all columns are of floats: such a one is taken as it is.
-    return cells if set(map(type, cells)) <= _FLOATS else list(map(to_number, cells))
+    # Nearly all columns are of one kind: those of floats are taken as they are, those of steps in one go.
+    kinds = set(map(type, cells))
+    if kinds <= _FLOATS:
+        return cells
+    if kinds == {int}:
+        with suppress(OverflowError):
+            return list(map(float, cells))
+    return list(map(to_number, cells))
 
 
 def texts(columns: Sequence[str], rows: Rows, name: str) -> list[str]:

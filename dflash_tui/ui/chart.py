@@ -25,10 +25,11 @@ class Inks:
         self._widget = widget
         self._styles: dict[tuple[Role, Role | None], Style] = {}
         self._tint: Style | None = None
+        self._drawn: list[tuple[list[Span], Strip]] = []
 
     def forget(self) -> None:
         """The widget's own style changed."""
-        self._styles, self._tint = {}, None
+        self._styles, self._tint, self._drawn = {}, None, []
 
     def strips(self, canvas: Canvas) -> list[Strip]:
         """Every row of `canvas` in the widget's colours."""
@@ -37,7 +38,16 @@ class Inks:
         if self._tint is None:
             ground = self._widget.get_component_rich_style(_TINT).bgcolor
             self._tint = Style(bgcolor=ground) if has_tint else Style()
-        return [Strip([self._segment(span, has_tint) for span in row], canvas.width) for row in canvas.rows()]
+        # A row that reads as it did keeps its strip, and with it what textual made of that.
+        rows, known = canvas.rows(), self._drawn
+        strips = [
+            known[y][1]
+            if y < len(known) and known[y][0] == row
+            else Strip([self._segment(span, has_tint) for span in row], canvas.width)
+            for y, row in enumerate(rows)
+        ]
+        self._drawn = list(zip(rows, strips, strict=True))
+        return strips
 
     def _segment(self, span: Span, has_tint: bool) -> Segment:
         key = (span.role, span.ground)
