@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.geometry import Offset
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
@@ -79,6 +80,12 @@ class MainScreen(Screen[None]):
     def body(self) -> Iterator[Widget]:
         """The screen's own widgets."""
         raise NotImplementedError
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """textual asks where a selection begins, also in a widget that went since the last layout, and then raises."""
+        found, offset = super().get_widget_and_offset_at(x, y)
+        is_gone = found is not None and found is not self and found.parent is None
+        return (None, None) if is_gone else (found, offset)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None greys an action out: there is nothing here that it could act on now."""

@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pytest
 from textual import events
+from textual.geometry import Offset
+from textual.screen import Screen
+from textual.widgets import Static
 
 from dflash_tui.runs import Window
 from dflash_tui.store.base import AttemptRow, PanelResult
@@ -128,3 +132,13 @@ async def test_a_run_is_held_against_what_others_reached() -> None:
         await sees(pilot, "held against z-lab's reference drafter", "story 12.38, now 29%", "50%")
         await pilot.press("R")
         await sees_no(pilot, "story 12.38")
+
+
+async def test_a_click_on_what_has_just_gone_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cockpit([make_run("v5-hard")], run_id="v5-hard") as (pilot, _):
+        # What a screen knows until it is laid out anew.
+        gone = Static("gone")
+        monkeypatch.setattr(Screen, "get_widget_and_offset_at", lambda screen, x, y: (gone, Offset(0, 0)))
+        pilot.app.post_message(events.MouseDown(None, 60, 20, 0, 0, 1, False, False, False, 60, 20))
+        await pilot.pause()
+        await sees(pilot, "p50 0.913")
