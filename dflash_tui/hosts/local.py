@@ -62,6 +62,11 @@ class _Streams(SubprocessStreamProtocol):
         super().process_exited()
         self.exited.set()
 
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        # Who waited for the end of stdin may have been cancelled, and asyncio's own future with it.
+        with suppress(asyncio.InvalidStateError):
+            super().pipe_connection_lost(fd, exc)
+
 
 class LocalChannel:
     def __init__(self, transport: asyncio.SubprocessTransport, streams: _Streams) -> None:

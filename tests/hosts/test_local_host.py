@@ -111,3 +111,15 @@ async def test_put_is_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"cannot write .*nowhere/x on local: No such file or directory"):
         await local().put(b"x", str(tmp_path / "nowhere" / "x"))
     assert [p.name for p in tmp_path.iterdir()] == [target.name]
+
+
+async def test_who_gives_up_the_wait_for_the_end_of_stdin_leaves_no_traceback() -> None:
+    told: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+    channel = await local().start(["sleep", "60"])
+    for wait in (channel.write(bytes(1 << 20)), channel.write_eof()):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(wait, 0.02)
+    await channel.close()
+    await asyncio.sleep(0.02)
+    assert told == []
