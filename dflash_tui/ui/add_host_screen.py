@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Checkbox, Input, Label, Select, Static
 
 from dflash_tui.config import LOCAL, Addition
@@ -20,6 +19,7 @@ from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.hosts.ssh.address import parse_address
 from dflash_tui.hosts.ssh.names import ssh_names
 from dflash_tui.text import visible
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, tell
 from dflash_tui.ui.seat import Seat
 
@@ -37,7 +37,7 @@ class Wish(NamedTuple):
     vmid: int | None = None
 
 
-class AddHostScreen(ModalScreen[str | None]):
+class AddHostScreen(Dialog[str | None]):
     """Dismissed with the name of the host that was added."""
 
     CSS_PATH = "hosts.tcss"

@@ -11,13 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from dflash_tui.hosts.journal import NUM_KEPT, Command
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.columns import Cell, Column
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.listing import Listing
 from dflash_tui.ui.seat import Seat
 
@@ -80,7 +80,7 @@ class CommandList(Listing[CommandRow]):
         return str(row.command.number)
 
 
-class CommandScreen(ModalScreen[None]):
+class CommandScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,tilde,q", "dismiss", "back", tooltip="Back."),
         Binding("y", "copy", "copy", tooltip="Copy the command under the cursor."),

@@ -6,7 +6,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 from textual.worker import Worker
 
@@ -14,11 +13,12 @@ from dflash_tui.errors import DflashError
 from dflash_tui.runs import Run
 from dflash_tui.store.base import Store
 from dflash_tui.text import visible
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
 
 
-class ForgetScreen(ModalScreen[None]):
+class ForgetScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "forget", "forget", tooltip="Take it off this machine."),
         Binding("escape", "dismiss", "keep", tooltip="Keep it."),

@@ -7,18 +7,19 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from dflash_tui.text import visible
 from dflash_tui.ui.commands import Action, actions
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.panel import Panel
 from dflash_tui.ui.screen import MainScreen
 
 QUIT_NOTE = "Runs live on their own machines: leaving this session, or losing it, never touches one."
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,f1", "dismiss", "close", tooltip="Back."),
         Binding("j", "scroll(1)", "down", show=False),

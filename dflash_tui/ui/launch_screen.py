@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label, Select, Static, TextArea
 from textual.worker import Worker
 
@@ -22,6 +21,7 @@ from dflash_tui.config import LOCAL
 from dflash_tui.errors import DflashError
 from dflash_tui.runs import RunRecord
 from dflash_tui.text import duration, visible
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.messages import RunOpened
 from dflash_tui.ui.recipe_draft import Draft, config_lines, draft, draft_clone, hint, plan_lines, settings_of
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, raise_or_tell, tell
@@ -33,7 +33,7 @@ FIRST_RECIPE = "tiny"
 KEYS = "ctrl+s launch   tab next field   esc cancel"
 
 
-class LaunchScreen(ModalScreen[None]):
+class LaunchScreen(Dialog[None]):
     CSS_PATH = "launch.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "launch", "launch", priority=True, tooltip="Check, push, start: the run goes on by itself."),

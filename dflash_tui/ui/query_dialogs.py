@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dflash_tui import paths
@@ -17,9 +16,10 @@ from dflash_tui.errors import UsageError
 from dflash_tui.output.formats import ENDINGS
 from dflash_tui.store.own_panel import place_of
 from dflash_tui.text import did_you_mean, visible
+from dflash_tui.ui.dialog import Dialog
 
 
-class PlacePrompt(ModalScreen[str | None]):
+class PlacePrompt(Dialog[str | None]):
     """Dismissed with what was typed. `doubt` says what Enter must be pressed twice for, or raises a UsageError."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,16 +7,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from dflash_tui.hosts.person import HostKey
 from dflash_tui.text import visible
+from dflash_tui.ui.dialog import Dialog
 
 T = TypeVar("T")
 
 
-class QuestionScreen(ModalScreen[T | None], Generic[T]):
+class QuestionScreen(Dialog[T | None], Generic[T]):
     """Dismissed with the answer, with None for none."""
 
     _is_withdrawn = False

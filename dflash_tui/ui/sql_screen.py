@@ -9,20 +9,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from dflash_tui import paths
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.messages import QueryAsked
 from dflash_tui.ui.query_subject import QuerySubject
 
 KEYS = "e edit in Query   y copy   esc back   a panel of your own is one .sql file in panels/, beside config.toml"
 
 
-class SqlScreen(ModalScreen[None]):
+class SqlScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "back", tooltip="Back to the panels."),
         Binding("e,enter", "edit", "edit", tooltip="Edit it on the Query screen, of this run and window."),

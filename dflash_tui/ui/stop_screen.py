@@ -12,7 +12,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 from textual.worker import Worker
 
@@ -21,6 +20,7 @@ from dflash_tui.runs import Run
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.screens import ask_screen
 from dflash_tui.text import duration, visible
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
 
@@ -37,7 +37,7 @@ class Saved(NamedTuple):
     time: float | None
 
 
-class StopScreen(ModalScreen[None]):
+class StopScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "stop", "stop", tooltip="Ask the run to save and end; kill it after the grace."),
         Binding("ctrl+k", "kill", "kill", tooltip="Kill it at once: no checkpoint."),

@@ -7,16 +7,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from dflash_tui.ui import themes
 from dflash_tui.ui.choices import Choices
+from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.screen import tell
 
 
-class ThemeScreen(ModalScreen[None]):
+class ThemeScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "keep_old", "keep", tooltip="Keep the colours as they were."),
         Binding("j", "move(1)", "down", show=False, tooltip="Try the next."),

@@ -7,14 +7,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from dflash_tui.text import visible
 from dflash_tui.ui.clipboard import copy
+from dflash_tui.ui.dialog import Dialog
 
 
-class WholeScreen(ModalScreen[None]):
+class WholeScreen(Dialog[None]):
     """`what` is what it is called when it is copied; `trouble` stands above it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -9,13 +9,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Stretches, Window, parse_range
 from dflash_tui.ui.choices import Choices
+from dflash_tui.ui.dialog import Dialog
 
 CHOICES = (Window(), Window.last_rows(2000), Window.last_rows(500))
 
@@ -42,7 +42,7 @@ def parse_stretches(words: str) -> Stretches | None:
     return parse_range(sides[0]), parse_range(sides[1])
 
 
-class WindowScreen(ModalScreen[Window | Stretches | None]):
+class WindowScreen(Dialog[Window | Stretches | None]):
     """Dismissed with a window; with `has_two` also with two that are held against one another."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

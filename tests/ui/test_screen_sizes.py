@@ -33,6 +33,18 @@ async def test_a_page_is_turned_in_lists_that_have_no_line_yet() -> None:
         await sees(pilot, "p50 0.913")
 
 
+async def test_two_keys_at_once_leave_a_dialog_once() -> None:
+    async with cockpit(RUNS, run_id="v5-hard") as (pilot, _):
+        for opens in ("t", "w", "question_mark", "tilde", "n", "X", "e"):
+            await pilot.press(opens)
+            assert len(pilot.app.screen_stack) == 2, opens
+            for key in ("enter", "escape") if opens in ("t", "w") else ("escape", "escape"):
+                pilot.app.post_message(events.Key(key, None))
+            await until(pilot, lambda: len(pilot.app.screen_stack) == 1, f"{opens} left")
+            await pilot.press("2")
+        await sees(pilot, "p50 0.913")
+
+
 async def test_a_storm_of_resizes_while_rows_come_ends_in_a_whole_screen() -> None:
     screens = {
         "question_mark": "Help",
