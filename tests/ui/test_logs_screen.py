@@ -165,7 +165,9 @@ async def test_a_run_without_a_line_and_none_at_all() -> None:
         with Database(paths.database_file()) as store:
             store.register_run(RunRecord("new", "new", "ingested"))
             pilot.app.seat.store = store  # type: ignore[attr-defined]
-            await pilot.press("1", "5")
+            await pilot.press("1")
+            await sees(pilot, "Runs 1")
+            await pilot.press("5")
             await sees(pilot, "[log]", "Nothing was logged yet.")
             await pilot.press("tab")
             await sees(pilot, "What its trainer printed is not here")
