@@ -195,10 +195,10 @@ class RunScreen(MainScreen):
         self._run = answer.detail.run
         extent = self._sight.limits
         # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
-        if ask.window == self._view.asked:
-            seen = extent_of(answer.panels)
-            extent = seen.within(self._view.zoom) if seen else extent
+        if ask.window == self._view.asked and (seen := extent_of(answer.panels)):
+            extent = seen.within(self._view.zoom)
             self._view = self._view.seen(extent)
+            extent = extent if self._view.zoom else self._view.whole
         marks, found = resume_marks(answer.detail.attempts), self._found
         self._sight = self._sight._replace(
             marks=marks,

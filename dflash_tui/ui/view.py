@@ -71,8 +71,8 @@ class View:
         """The same, once its rows were seen to reach over `extent`."""
         if extent is None:
             return self
-        if self.zoom and self.whole:
-            # A run goes on while a part of it is looked at.
+        if self.whole and (self.zoom or self.window == WHOLE_RUN):
+            # A run goes on while a part of it is looked at, and panels out of sight have rows of their own.
             extent = Extent(min(self.whole.first, extent.first), max(self.whole.last, extent.last))
         return replace(self, whole=extent)
 

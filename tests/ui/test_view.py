@@ -63,6 +63,12 @@ def test_a_run_that_goes_on_can_be_panned_to_its_end() -> None:
     assert zoomed_to(view.panned(Extent(500, 3000), 0.5)) == (0, OPEN_END), "wider than what is known"
 
 
+def test_what_panels_out_of_sight_have_of_a_whole_run_stays_known() -> None:
+    assert View().seen(Extent(0, 400)).seen(Extent(1, 500)).whole == Extent(0, 500)
+    last = View(Window.last_rows(100))
+    assert last.seen(Extent(0, 99)).seen(Extent(100, 199)).whole == Extent(100, 199)
+
+
 def test_a_cursor_that_a_pan_leaves_behind_is_put_away() -> None:
     view = replace(VIEW, cursor=500.0).zoomed(WHOLE, 0.2)
     assert (zoomed_to(view), view.cursor) == ((400, 600), 500)
