@@ -43,7 +43,8 @@ def _run(words: list[str]) -> int:
         from dflash_tui.commands.query import query
 
         return query(words[1:])
-    if not words:
+    # Without words too, a shell may be asking for completions.
+    if not words and "_DFLASH_TUI_COMPLETE" not in os.environ:
         from dflash_tui.commands.session import session
 
         session()

@@ -22,7 +22,9 @@ class Terminal:
         self.log: list[str] = []
         self._tmux = ["tmux", "-L", "dflash", "-f", "/dev/null"]
         self._env = {**os.environ, "TMUX_TMPDIR": str(folder), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        self._env.pop("TMUX", None)
+        # The size is the terminal's, not that of whoever runs the tests.
+        for name in ("TMUX", "COLUMNS", "LINES"):
+            self._env.pop(name, None)
 
     def start(self, *argv: str, width: int = 120, height: int = 40) -> None:
         size = ["-x", str(width), "-y", str(height)]

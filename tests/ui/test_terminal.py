@@ -65,7 +65,7 @@ def test_one_key_launches_in_a_container_and_two_more_stop_and_resume_it(contain
         screen.until(lambda seen: re.search(r"▸ [├└] ct", seen), "the cursor on the container")
         screen.press("s", why="a shell in the container, by way of its node")
         screen.until(lambda seen: seen.strip() == "#", "its prompt")
-        screen.press("echo $((40+2)) /workspace/*", "Enter")
+        screen.press(f"echo $((40+2)) $(ls -d /workspace/{tmp_path.name})", "Enter")
         assert "Hosts" not in screen.shows(f"42 /workspace/{tmp_path.name}")
         screen.press("exit", "Enter")
         screen.until(lambda seen: re.search(r"▸ [├└] ct", seen), "the cursor on the container")
