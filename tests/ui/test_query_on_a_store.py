@@ -36,9 +36,9 @@ async def test_case41_keys_answer_during_a_long_query_which_can_be_cancelled() -
         await asks(pilot, ENDLESS)
         await until(pilot, lambda: database.num_running == 1, "a query under way")
         await pilot.press("enter")
-        for number in range(5):
+        for number in range(2):
             await types(pilot, str(number))
-            await sees(pilot, f"2  {'01234'[: number + 1]} ")
+            await sees(pilot, f"2  {'01'[: number + 1]} ")
         await pilot.press("ctrl+r", "1", "4", "ctrl+r")
         assert database.num_running == 1, "no second one waits behind the first, and none was cut off"
         await pilot.press("escape")
