@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Two more than there are cores: tests of hosts, of kills and of screens wait a good part of their time.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
+# One more than there are cores: tests of hosts and of kills wait a good part of their time.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test bench clean

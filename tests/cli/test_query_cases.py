@@ -99,9 +99,8 @@ def test_case47_through_the_command(
     assert not new & {"x.csv", "x2.csv", "d", "other.db"}
 
 
-@pytest.mark.parametrize("owner", [True, False])
+@pytest.mark.parametrize(("owner", "unbuffered"), [(True, ""), (False, "1"), (False, "")])
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "md", "table"])
-@pytest.mark.parametrize("unbuffered", ["1", ""])
 def test_case48_a_reader_that_leaves_is_no_error(log: Path, owner: bool, form: str, unbuffered: str) -> None:
     command = (
         f'"{sys.executable}" -m dflash_tui query --format {form}'

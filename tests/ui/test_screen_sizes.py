@@ -10,7 +10,7 @@ from .scripted_hosts import FINDINGS
 from .scripted_seat import make_run
 
 RUNS = [make_run("v5-hard"), make_run("宽" * 30, state="failed", reason="oom-host-likely", no_contact_s=7000.0)]
-STORM = [(80, 24), (20, 5), (1, 1), (200, 60), (10, 3), (2, 40), (300, 3)]
+STORM = [(80, 24), (1, 1), (200, 60), (10, 3), (300, 3)]
 
 
 async def test_a_page_is_turned_in_lists_that_have_no_line_yet() -> None:
