@@ -155,7 +155,7 @@ class HostCollector:
         if self.silence:
             self.silence = None
             self._advanced(None)
-        changed, at_once = await self._take(heard)
+        changed, at_once = await self._take(heard, wanted)
         self._pace.hurry(at_once)
         for run_id in changed:
             self._advanced(run_id)
@@ -178,8 +178,10 @@ class HostCollector:
         run = self._runs.get(run_id)
         return run is not None and run.kind in script_log.KINDS
 
-    async def _take(self, heard: Mapping[str, Heard | HostError]) -> tuple[list[str], set[str]]:
-        """Bytes into the mirrors, lines into the tables, new states into the events.
+    async def _take(
+        self, heard: Mapping[str, Heard | HostError], wanted: Mapping[str, Mapping[str, Cursor]]
+    ) -> tuple[list[str], set[str]]:
+        """Bytes into the mirrors, lines into the tables, new states into the events; `wanted` is what was asked.
 
         The runs that changed, and those to be asked again at once: there is more, or nothing of its log was read yet.
         """
@@ -198,7 +200,7 @@ class HostCollector:
             troubles |= await self._gathering.take_in(self._behind & answers.keys(), due, is_urgent=is_urgent)
             self._behind -= answers.keys() - troubles.keys()
         noting = {run_id: answers[run_id] for run_id in news - troubles.keys() - found}
-        noted = await in_thread(partial(self._note_all, noting, troubles)) if noting or troubles else []
+        noted = await in_thread(partial(self._note_all, noting, wanted, troubles)) if noting or troubles else []
         return [run_id for run_id in heard if run_id in noted or run_id in grown - troubles.keys()], more | found
 
     def _keep(self, answers: Mapping[str, Heard]) -> tuple[set[str], set[str], dict[str, str]]:
@@ -228,17 +230,28 @@ class HostCollector:
         self._database.register_run(found)
         return log_source(found) != log_source(record)
 
-    def _note_all(self, answers: Mapping[str, Heard], troubles: Mapping[str, str]) -> list[str]:
+    def _note_all(
+        self,
+        answers: Mapping[str, Heard],
+        wanted: Mapping[str, Mapping[str, Cursor]],
+        troubles: Mapping[str, str],
+    ) -> list[str]:
         """New states, and what is wrong. One run's trouble is no other's: if the store itself fails, all wait."""
         with self._database.mirroring:
-            noted = [run_id for run_id, what in answers.items() if _exists(run_id) and self._note_state(run_id, what)]
+            noted = [
+                run_id
+                for run_id, what in answers.items()
+                if _exists(run_id) and self._note_state(run_id, what, wanted[run_id])
+            ]
             return noted + [
                 run_id for run_id, words in troubles.items() if _exists(run_id) and self._note_trouble(run_id, words)
             ]
 
-    def _note_state(self, run_id: str, what: Heard) -> bool:
+    def _note_state(self, run_id: str, what: Heard, asked: Mapping[str, Cursor]) -> bool:
         # An end is noted when the log is complete: who waits for the end finds every step.
-        if (what.status.state.is_over and what.has_more) or self._is_still_starting(run_id, what.status):
+        if what.status.state.is_over and (what.has_more or not self._copies.hold(run_id, what, asked)):
+            return False
+        if self._is_still_starting(run_id, what.status):
             return False
         return self._note(run_id, _seen(what.status), state_event(what.status))
 

@@ -3,7 +3,7 @@
 Nobody else writes there while we own the store, so how far is remembered; after an error it is looked for again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dflash_tui.errors import DflashError
 from dflash_tui.remote.follow import Chunk, Heard
@@ -62,6 +62,18 @@ class Copies:
         if remembered is not None and not any(chunk.reset for chunk in what.chunks):
             self._cursors[run_id] = remembered | {chunk.stream: chunk.cursor for chunk in what.chunks if chunk.data}
         return any(chunk.data for chunk in what.chunks)
+
+    def hold(self, run_id: str, what: Heard, asked: Mapping[str, Cursor]) -> bool:
+        """Whether all that was read of a run, up to this answer to those cursors, is here.
+
+        Not so where it was forgotten, and came again, while its host was asked: then all is asked for anew.
+        """
+        mirror = self.mirror(run_id)
+        cursors = {**asked, **{chunk.stream: chunk.cursor for chunk in what.chunks}}
+        if all(mirror.size(stream) >= cursor.offset for stream, cursor in cursors.items()):
+            return True
+        self._cursors.pop(run_id, None)
+        return False
 
 
 def _continues(mirror: Mirror, chunk: Chunk) -> bool:

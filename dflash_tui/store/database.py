@@ -162,7 +162,9 @@ class Database:
         stretches: Stretches | None = None,
     ) -> list[PanelResult]:
         with self._reading() as db:
-            return run_panels(db, run_id, names, window, buckets, self._options.length_edges, stretches, self._answers)
+            edges, answers = self._options.length_edges, self._answers
+            work = partial(run_panels, db, run_id, names, window, buckets, edges, stretches, answers)
+            return apart(work, db.interrupt)
 
     def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
         options = self._options

@@ -5,8 +5,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from types import FrameType
 from typing import TypeVar
 
 _AGAIN_S = 0.1
@@ -54,35 +55,28 @@ def ctrl_c_cancels(cancel: Callable[[], None]) -> Iterator[None]:
 def apart(work: Callable[[], T], stop: Callable[[], None]) -> T:
     """What `work` gives. In the main thread it is done by another one: a Ctrl-C calls `stop`, which makes it end soon,
     and is raised when it has ended, however often it was pressed."""
-    if threading.current_thread() is not threading.main_thread():
+    ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if threading.current_thread() is not threading.main_thread() or ignores:
         return work()
-    future: Future[T] = Future()
+    is_pressed = False
 
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as e:  # noqa: BLE001 - raised below, by whoever waits for it
-            future.set_exception(e)
+    # Not an exception, which could come between any two lines here, and leave the thread behind.
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal is_pressed
+        is_pressed = True
 
-    thread = threading.Thread(target=run, name="apart")
-    is_interrupted = False
+    before = signal.signal(signal.SIGINT, press)
     try:
-        start(thread)
-    except KeyboardInterrupt:
-        if thread.ident is None:
-            raise
-        is_interrupted = True
-    while not future.done():
-        try:
-            if is_interrupted:
-                # Again and again: one that comes between two steps of the engine is lost.
-                stop()
-            future.exception(_AGAIN_S if is_interrupted else None)
-        except TimeoutError:
-            pass
-        except KeyboardInterrupt:
-            is_interrupted = True
-    if is_interrupted:
+        with ThreadPoolExecutor(1, "apart") as pool:
+            future = pool.submit(work)
+            while not future.done():
+                if is_pressed:
+                    # Again and again: one that comes between two steps of the engine is lost.
+                    stop()
+                wait([future], _AGAIN_S)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if is_pressed:
         raise KeyboardInterrupt
     return future.result()
 

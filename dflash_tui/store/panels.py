@@ -22,7 +22,7 @@ Nothing here draws, formats for a person, or writes: all panels of a report see 
 import os
 from collections import deque
 from collections.abc import Collection
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import duckdb
 
@@ -79,10 +79,7 @@ def _chosen(names: Collection[str] | None) -> list[Panel]:
 
 
 def _answer_all(report: Report, view: View, panels: list[Panel]) -> dict[str, PanelResult]:
-    """`panels` answered by several threads, each through a cursor of its own, the first through `view`.
-
-    None by the caller's: in a main thread the engine hears of no Ctrl-C while it works.
-    """
+    """`panels` answered by several threads, each through a cursor of its own, the caller's through `view`."""
     waiting, found = deque(panels), dict[str, PanelResult]()
 
     def work(view: View) -> None:
@@ -103,23 +100,22 @@ def _answer_all(report: Report, view: View, panels: list[Panel]) -> dict[str, Pa
             helping.end()
 
     cursors = [view.cursor.cursor() for _ in range(min(_MAX_THREADS, len(panels)) - 1)]
-    with ThreadPoolExecutor(1 + len(cursors), "panels") as pool:
-        workers = [pool.submit(work, view), *(pool.submit(help_out, cursor) for cursor in cursors)]
+    with ThreadPoolExecutor(_MAX_THREADS, "panels") as pool:
+        helpers = [pool.submit(help_out, cursor) for cursor in cursors]
         try:
-            for worker in wait(workers, return_when=FIRST_EXCEPTION).done:
-                worker.result()
-        except BaseException:
-            waiting.clear()
-            _end(workers, [view.cursor, *cursors])
-            raise
+            work(view)
+            for helper in helpers:
+                helper.result()
         finally:
+            waiting.clear()
+            _end(helpers, cursors)
             for cursor in cursors:
                 cursor.close()
     return found
 
 
-def _end(workers: list[Future[None]], cursors: list[duckdb.DuckDBPyConnection]) -> None:
+def _end(helpers: list[Future[None]], cursors: list[duckdb.DuckDBPyConnection]) -> None:
     # An interrupt between two steps of the engine is lost, so it is repeated until the other thread lets go.
-    while wait(workers, timeout=_INTERRUPT_EVERY_S).not_done:
+    while wait(helpers, timeout=_INTERRUPT_EVERY_S).not_done:
         for cursor in cursors:
             cursor.interrupt()

@@ -1,8 +1,10 @@
-"""A canvas as strips of the terminal: roles become the theme's colours, by component classes.
+"""A canvas as strips of the terminal: roles become the theme's colours, by component classes; and a widget of these.
 
 Owns the look of a band: a tint behind the line where there are colours, the canvas's shade characters where there are
 not (NO_COLOR, themes of sixteen colours), so that it never hides the line and never vanishes.
 """
+
+from typing import Any, ClassVar, Literal
 
 from rich.segment import Segment
 from rich.style import Style
@@ -58,3 +60,53 @@ class Inks:
                 style += self._tint
             self._styles[key] = style
         return Segment(span.text.replace(SHADE, " ") if has_tint and span.role is Role.BAND else span.text, style)
+
+
+class ChartWidget(Widget):
+    """Drawn by `_draw` in its own size, and again only when `_draw_anew` says so, or its style changed."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._canvas: Canvas | None = None
+        self._strips: list[Strip] | None = None
+        self._inks = Inks(self)
+        self._scale: Literal["linear", "log"] | None = None
+
+    @property
+    def own_scale(self) -> Literal["linear", "log"]:
+        """The y scale of what it shows, when a person has chosen none."""
+        raise NotImplementedError
+
+    def _draw(self, width: int, height: int) -> Canvas:
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> Literal["linear", "log"]:
+        """The y scale in use."""
+        return self._scale or self.own_scale
+
+    def toggle_log(self) -> None:
+        self._scale = "linear" if self.scale == "log" else "log"
+        self._draw_anew()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._inks.forget()
+        self._strips = None
+
+    def render_line(self, y: int) -> Strip:
+        strips = self.drawn()
+        return strips[y] if y < len(strips) else Strip.blank(self.size.width, self.rich_style)
+
+    def drawn(self) -> list[Strip]:
+        """Its lines, drawn now if they are not yet."""
+        if self._strips is None:
+            self._canvas = self._draw(*self.size)
+            self._strips = self._inks.strips(self._canvas)
+        return self._strips
+
+    def _draw_anew(self) -> None:
+        self._strips = None
+        self.refresh()

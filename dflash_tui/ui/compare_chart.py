@@ -1,28 +1,24 @@
 """The chart of the Compare screen: one panel of several runs, and what others reached in it. Asks nothing."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from textual.content import Content
 from textual.message import Message
-from textual.strip import Strip
-from textual.widget import Widget
 
 from dflash_tui.charts import Canvas, Level, Trace, draw_overlay
 from dflash_tui.charts.series import named_or, numbers
 from dflash_tui.comparison import Held
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import number, visible
-from dflash_tui.ui.chart import CHART_CLASSES, Inks
+from dflash_tui.ui.chart import ChartWidget
 from dflash_tui.ui.compare_list import SIGNS
 
 REFERENCE_SIGN = "R"
 
 
-class CompareChart(Widget):
+class CompareChart(ChartWidget):
     """Shows what `show` was given last, or a sentence."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
 
     class Resized(Message):
         """Another number of points fits."""
@@ -33,13 +29,10 @@ class CompareChart(Widget):
         self._traces: Sequence[Trace] = ()
         self._levels: Sequence[Level] = ()
         self._words = "reading ..."
-        self._scale: Literal["linear", "log"] | None = None
-        self._strips: list[Strip] | None = None
-        self._inks = Inks(self)
 
     @property
-    def scale(self) -> Literal["linear", "log"]:
-        return self._scale or (self._panel.scale if self._panel else "linear")
+    def own_scale(self) -> Literal["linear", "log"]:
+        return self._panel.scale if self._panel else "linear"
 
     def show(self, panels: Sequence[PanelResult], names: Sequence[str], held: Sequence[Held], hint: str) -> None:
         """Draw one panel of each run, those called `names`; `held` are figures of a reference that belong to it."""
@@ -57,30 +50,12 @@ class CompareChart(Widget):
         self._panel, self._words, self.border_title = None, words, ""
         self._draw_anew()
 
-    def toggle_log(self) -> None:
-        self._scale = "linear" if self.scale == "log" else "log"
-        self._draw_anew()
-
     def on_resize(self) -> None:
         self._draw_anew()
         self.post_message(self.Resized())
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._inks.forget()
-        self._strips = None
-
-    def render_line(self, y: int) -> Strip:
-        if self._strips is None:
-            self._strips = self._inks.strips(self._canvas())
-        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self.rich_style)
-
-    def _draw_anew(self) -> None:
-        self._strips = None
-        self.refresh()
-
-    def _canvas(self) -> Canvas:
-        panel, (width, height) = self._panel, self.size
+    def _draw(self, width: int, height: int) -> Canvas:
+        panel = self._panel
         if panel is None:
             return Canvas(width, height).note(visible(self._words))
         return draw_overlay(

@@ -57,11 +57,12 @@ def _marks(finding: Finding) -> list[Mark]:
 
 
 def as_result(findings: Sequence[Finding] | None) -> PanelResult:
-    """The panel's answer; None: nobody knows yet."""
+    """The panel's answer; None: nobody knows yet, and it has none."""
+    if findings is None:
+        return PanelResult(NAME, NAME, NAME, "empty", why="looking ...", help=HELP)
     columns = ["severity", "check", "sentence", "next", "steps"]
-    rows = [[one.severity, one.title, one.sentence, one.next, one.steps] for one in findings or ()]
-    headline = "looking ..." if findings is None else badge(findings) or "none"
-    return PanelResult(NAME, NAME, NAME, "rows", headline=headline, columns=columns, rows=rows, help=HELP)
+    rows = [[one.severity, one.title, one.sentence, one.next, one.steps] for one in findings]
+    return PanelResult(NAME, NAME, NAME, "rows", headline=badge(findings), columns=columns, rows=rows, help=HELP)
 
 
 def badge(findings: Sequence[Finding]) -> str:

@@ -38,11 +38,11 @@ class FindingsPanel(Panel):
 
     def _wrapped(self, width: int, num_next: int) -> list[tuple[str, Role]]:
         rows = self.result.rows if self.result else []
-        if self.result and self.result.headline == "looking ...":
-            return [("looking ...", Role.MUTED)]
+        if self.result and self.result.state == "empty":
+            return [(self.result.why or "", Role.MUTED)]
         lines: list[tuple[str, Role]] = []
         if not any(row[0] != "info" for row in rows):
-            lines += [("✓ no findings", Role.GOOD), *([("", Role.TEXT)] if rows else [])]
+            lines += [("✓ no warnings", Role.GOOD), ("", Role.TEXT)] if rows else [("✓ no findings", Role.GOOD)]
         for number, (severity, title, sentence, following, _) in enumerate(rows):
             lines.append((f"{SIGNS[severity]} {visible(title)}", ROLES[severity]))
             told = Role.MUTED if severity == "info" else Role.TEXT

@@ -11,18 +11,18 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from dflash_tui.ui.cells import ink, laid, line
+from dflash_tui.ui.cells import laid, line
 from dflash_tui.ui.columns import GAP, Cell, Column, R, fitted
+from dflash_tui.ui.rows_view import RowsView
 from dflash_tui.ui.states import TONE_CLASSES
 
 HEADER_LINES = 1
 CURSOR_CELLS = 2
 
 
-class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
+class Listing(RowsView, Generic[R], can_focus=True, inherit_bindings=False):
     """`COLUMNS` say what is drawn of a row."""
 
     COLUMNS: ClassVar[tuple[Column[Any], ...]] = ()
@@ -63,7 +63,6 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         self._row_id = ""
         """The row that the cursor is on, or goes to as soon as it is in the list."""
         self._why_empty: Sequence[str] = ()
-        self._inks: dict[str, Style] = {}
 
     def row_id(self, row: R) -> str:
         """What makes it the same row next time."""
@@ -166,17 +165,14 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
         if y < HEADER_LINES:
             titles = " ".join(self.title(column, cells) for column, cells in self._fitted())
             before = " " * (CURSOR_CELLS + self.BADGE_CELLS)
-            return line([(before + titles, ink(self, "list--title"))], width, ground)
+            return line([(before + titles, self._ink("list--title"))], width, ground)
         index = self.scroll_offset.y + y - HEADER_LINES
         if index >= len(self._rows):
             return Strip.blank(width, ground)
         return self._row_line(self._rows[index], index == self._index, ground)
 
     def _row_line(self, row: R, is_under_cursor: bool, ground: Style) -> Strip:
-        cursor = Style()
-        if is_under_cursor:
-            style = self.get_component_rich_style("list--cursor")
-            cursor = Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
+        cursor = self._cursor_ink("list--cursor") if is_under_cursor else Style()
 
         def inked(look: str) -> Style:
             # Reversed, colours would be grounds of different greys.
@@ -189,21 +185,11 @@ class Listing(ScrollView, Generic[R], can_focus=True, inherit_bindings=False):
             pieces += [(laid(text, cells, column.align), inked(look)), (" " * GAP, cursor)]
         return line(pieces, self.size.width, ground + cursor)
 
-    def _ink(self, look: str) -> Style:
-        """As `ink`, looked up once a theme: there is one to each cell on the screen."""
-        if look not in self._inks:
-            self._inks[look] = ink(self, look)
-        return self._inks[look]
-
-    def notify_style_update(self) -> None:
-        self._inks.clear()
-        super().notify_style_update()
-
     def _empty_line(self, y: int, ground: Style) -> Strip:
         lines = self._why_empty
         top = max(0, (self.size.height - len(lines)) // 2)
         text = lines[y - top] if 0 <= y - top < len(lines) else ""
         widest = max(map(len, lines), default=0)
         indent = " " * max(0, (self.size.width - widest) // 2)
-        look = ink(self, "list--name" if y == top else "list--quiet")
+        look = self._ink("list--name" if y == top else "list--quiet")
         return line([(indent + text, look)], self.size.width, ground)

@@ -12,13 +12,13 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dflash_tui.charts.cells import fit, text_width
 from dflash_tui.store.log_words import Words
 from dflash_tui.store.transcript import Line
-from dflash_tui.ui.cells import ink, line
+from dflash_tui.ui.cells import line
+from dflash_tui.ui.rows_view import RowsView
 from dflash_tui.ui.states import TONE_CLASSES
 
 # The numbers of lines give way to what stands there.
@@ -27,7 +27,7 @@ _KEY = re.compile(r'"[\w./@ -]{1,60}":')
 _LAST = 1 << 60
 
 
-class LogLines(ScrollView, can_focus=True, inherit_bindings=False):
+class LogLines(RowsView, can_focus=True, inherit_bindings=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *TONE_CLASSES,
         "log--ground",
@@ -71,7 +71,6 @@ class LogLines(ScrollView, can_focus=True, inherit_bindings=False):
         self._shift = 0
         self._number_cells = 0
         self._why_empty: Sequence[str] = ()
-        self._inks: dict[str, Style] = {}
 
     @property
     def selected(self) -> Line | None:
@@ -139,10 +138,6 @@ class LogLines(ScrollView, can_focus=True, inherit_bindings=False):
         super().watch_scroll_y(old, new)
         self.post_message(self.Wanted())
 
-    def notify_style_update(self) -> None:
-        self._inks.clear()
-        super().notify_style_update()
-
     def _scroll_to_cursor(self, top: int) -> None:
         page = max(1, self.size.height)
         top = min(max(top, self.cursor - page + 1), self.cursor)
@@ -158,10 +153,7 @@ class LogLines(ScrollView, can_focus=True, inherit_bindings=False):
         number = self.scroll_offset.y + y
         if number >= self.num_rows:
             return Strip.blank(width, ground)
-        cursor = Style()
-        if number == self.cursor:
-            style = self.get_component_rich_style("log--cursor")
-            cursor = Style(bgcolor=style.bgcolor, reverse=style.reverse)
+        cursor = self._cursor_ink("log--cursor") if number == self.cursor else Style()
         sign = ("▸" if number == self.cursor else " ", cursor)
         row = self._rows.get(number)
         pieces = [] if row is None else self._note(row) if row.kind == "note" else self._line(row)
@@ -202,8 +194,3 @@ class LogLines(ScrollView, can_focus=True, inherit_bindings=False):
             pieces += [(text[at:begin], plain), (text[begin:end], look)]
             at = end
         return [*pieces, (text[at:], plain)]
-
-    def _ink(self, look: str) -> Style:
-        if look not in self._inks:
-            self._inks[look] = ink(self, look)
-        return self._inks[look]

@@ -11,8 +11,6 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.strip import Strip
-from textual.widget import Widget
 
 from dflash_tui.charts import Canvas, ChartError, Mark, Options, Role, draw
 from dflash_tui.charts.cells import text_width
@@ -24,7 +22,7 @@ from dflash_tui.charts.smoothing import LEVELS
 from dflash_tui.references import Reference
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import visible
-from dflash_tui.ui.chart import CHART_CLASSES, Inks
+from dflash_tui.ui.chart import ChartWidget
 from dflash_tui.ui.held import HELD, held_against
 from dflash_tui.ui.view import Extent
 
@@ -54,10 +52,9 @@ class Sight(NamedTuple):
 NO_SIGHT = Sight()
 
 
-class Panel(Widget, can_focus=True):
+class Panel(ChartWidget, can_focus=True):
     """Shows what `show` was given last."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = CHART_CLASSES
     is_asked: ClassVar[bool] = True
     """Whether its answer is one of the store's panels."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,20 +77,15 @@ class Panel(Widget, can_focus=True):
     def __init__(self, name: str) -> None:
         super().__init__(name=name)
         self.result: PanelResult | None = None
-        self._scale: Literal["linear", "log"] | None = None
         self._smoothing = 0.0
         self._first_row = 0
         self._sight = NO_SIGHT
         self._moved: Moved | None = None
-        self._canvas: Canvas | None = None
-        self._strips: list[Strip] | None = None
-        self._inks = Inks(self)
         self._titles: tuple[str, str, int, bool] | None = None
 
     @property
-    def scale(self) -> Literal["linear", "log"]:
-        """The y scale in use: the person's, else the panel's own."""
-        return self._scale or (self.result.scale if self.result else "linear")
+    def own_scale(self) -> Literal["linear", "log"]:
+        return self.result.scale if self.result else "linear"
 
     @property
     def has_scale(self) -> bool:
@@ -139,10 +131,6 @@ class Panel(Widget, can_focus=True):
     def smooth_more(self) -> None:
         """The next level of smoothing, or none again."""
         self._smoothing = next((level for level in LEVELS if level > self._smoothing), 0.0)
-        self._draw_anew()
-
-    def toggle_log(self) -> None:
-        self._scale = "linear" if self.scale == "log" else "log"
         self._draw_anew()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -191,26 +179,9 @@ class Panel(Widget, can_focus=True):
         x, course = self._canvas.x_of(place.x), self._sight.course
         return x if x is None or course is None else course.step(x)
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._inks.forget()
-        self._strips = None
-
-    def render_line(self, y: int) -> Strip:
-        strips = self.drawn()
-        return strips[y] if y < len(strips) else Strip.blank(self.size.width, self.rich_style)
-
-    def drawn(self) -> list[Strip]:
-        """Its lines, drawn now if they are not yet."""
-        if self._strips is None:
-            self._canvas = self._draw(*self.size)
-            self._strips = self._inks.strips(self._canvas)
-        return self._strips
-
     def _draw_anew(self) -> None:
-        self._strips = None
         self._show_titles()
-        self.refresh()
+        super()._draw_anew()
 
     def _show_titles(self) -> None:
         """Title left, headline right: on the frame's lower edge if it has one, else behind the title."""

@@ -7,7 +7,7 @@ import msgspec
 from dflash_tui import paths
 
 MOST = 500
-# Twice as many lines before the file is written anew.
+# A longer file is written anew, with the newest alone.
 _MOST_BYTES = 1 << 20
 
 

@@ -11,15 +11,15 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from dflash_tui.charts.cells import ELLIPSIS, text_width
 from dflash_tui.output.values import is_number
 from dflash_tui.store.base import Row
 from dflash_tui.text import visible
-from dflash_tui.ui.cells import ink, laid, line
+from dflash_tui.ui.cells import laid, line
 from dflash_tui.ui.result_cells import NULL, Shown, shown, whole
+from dflash_tui.ui.rows_view import RowsView
 
 HEADER_LINES = 1
 _GAP = "  "
@@ -27,7 +27,7 @@ _WIDEST = 48
 _WIDEST_IF_ALONE = 400
 
 
-class ResultTable(ScrollView, can_focus=True, inherit_bindings=False):
+class ResultTable(RowsView, can_focus=True, inherit_bindings=False):
     """Shows what `show` was given; `grow` when there are more rows of the same."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -185,7 +185,7 @@ class ResultTable(ScrollView, can_focus=True, inherit_bindings=False):
         return self._row_line(index, ground)
 
     def _head(self, ground: Style) -> Strip:
-        look = ink(self, "table--head")
+        look = self._ink("table--head")
         pieces = [(" " * self._count_width, look)]
         columns = self._laid_out()
         for column, width in columns:
@@ -204,15 +204,15 @@ class ResultTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _row_line(self, index: int, ground: Style) -> Strip:
         is_here = index == self._row
-        row_look = self._look("table--row") if is_here else Style()
+        row_look = self._cursor_ink("table--row") if is_here else Style()
         row = self._rows[index]
-        pieces = [(laid(f"{index + 1:,}", self._count_width, "right"), ink(self, "table--count") + row_look)]
+        pieces = [(laid(f"{index + 1:,}", self._count_width, "right"), self._ink("table--count") + row_look)]
         for column, width in self._laid_out():
             cell = shown(self._types[column], row[column])
             if is_here and column == self.column and self.has_focus:
-                look = self._look("table--cursor")
+                look = self._cursor_ink("table--cursor")
             else:
-                look = row_look if row_look.reverse else self._ink(cell) + row_look
+                look = row_look if row_look.reverse else self._cell_ink(cell) + row_look
             pieces += [(_GAP, row_look), (self._fitted(cell, column, width), look)]
         return line(pieces, self.size.width, ground + row_look)
 
@@ -221,9 +221,5 @@ class ResultTable(ScrollView, can_focus=True, inherit_bindings=False):
         is_cut_number = cell.look == "number" and text_width(cell.text) > width
         return laid(ELLIPSIS if is_cut_number else cell.text, width, self._align(column))
 
-    def _ink(self, cell: Shown) -> Style:
-        return ink(self, f"table--{cell.look}") if cell.look in ("odd", "quiet") else Style()
-
-    def _look(self, name: str) -> Style:
-        style = self.get_component_rich_style(name)
-        return Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
+    def _cell_ink(self, cell: Shown) -> Style:
+        return self._ink(f"table--{cell.look}" if cell.look in ("odd", "quiet") else "")

@@ -17,14 +17,15 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from dflash_tui import references
+from dflash_tui.alerts import BUSY_SHARE, GAP_S
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, Stretches, Window
 from dflash_tui.store.sql_header import changed_at
 from dflash_tui.text import visible
-from dflash_tui.ui import findings
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.course import MISSING
 from dflash_tui.ui.dashboard import Question, ask_dashboard, extent_of, first_panels, resume_marks
+from dflash_tui.ui.findings import NAME as FINDINGS
 from dflash_tui.ui.findings import Found, as_result, ask_findings, badge
 from dflash_tui.ui.fresh import Freshener
 from dflash_tui.ui.messages import RunAdvanced, RunLeft
@@ -39,9 +40,6 @@ from dflash_tui.ui.view import AXES, View
 NO_RUN = "No run chosen.\n\n1 lists the runs, Enter opens one; n starts a new one."
 # The time left is counted down between two looks at it.
 ETA_S = 5.0
-# How often checks are asked while rows come, and which share of the time they get.
-FINDINGS_S = 10.0
-FINDINGS_SHARE = 1 / 20
 PANEL_ACTIONS = frozenset({"zoom", "log_scale", "smooth", "sql", "copy"})
 ZOOM_X = "Half as many steps, or twice as many; ctrl+wheel too."
 CURSOR = "A cursor in all charts, a row back or on; a click sets it."
@@ -93,7 +91,7 @@ class RunScreen(MainScreen):
         self._freshener = Freshener(self._refresh)
         self._found: Found | None = None
         self._badge = ""
-        self._findings_freshener = Freshener(self._ask_findings, FINDINGS_S, FINDINGS_SHARE)
+        self._findings_freshener = Freshener(self._ask_findings, GAP_S, BUSY_SHARE)
         self._status = StatusLine(clock)
         self._note = Static(id="run-note")
         self._grid = PanelGrid()
@@ -185,7 +183,7 @@ class RunScreen(MainScreen):
             await grid.clear()
             grid.display = True
         elif is_other:
-            await grid.keep({findings.NAME, *(panel.name for panel in answer.panels)})
+            await grid.keep({FINDINGS, *(panel.name for panel in answer.panels)})
         self._panels_at = panels_at
         if ask.wants_eta:
             self._eta_s, self._eta_at = answer.eta_s, self._clock()

@@ -7,13 +7,15 @@ import sys
 import time
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dflash_tui import config, control, gpu_watch
 from dflash_tui.config import HostSpec
 from dflash_tui.control import ScriptRequest
-from dflash_tui.errors import UnreachableError, UsageError
+from dflash_tui.errors import HostError, UnreachableError, UsageError
+from dflash_tui.remote.follow import Heard
 from dflash_tui.watch import Session
 
 from ..pvehost.fixtures import reach_by
@@ -182,6 +184,51 @@ async def test_a_run_that_is_forgotten_while_it_is_followed_stays_forgotten_unti
         # Also of one that writes no more, so that nothing that comes could show that its mirror is another one.
         await control.forget(session, run_id)
         scanned = await adoption.scan(session, "local", lambda sentence: None)
+        assert (scanned.brought, scanned.trouble, mirror.read_bytes() == output) == ((run_id,), None, True)
+    assert_nobody_lives_below(home)
+
+
+async def test_an_answer_about_a_forgotten_run_says_nothing_of_the_one_that_is_found_again(
+    script: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host was asked before the run was forgotten, and answers when it was found again: it is over, nothing new."""
+    from dflash_tui import adoption, collect
+
+    monkeypatch.setattr("dflash_tui.pace.VISIBLE_S", 0.02)
+    num_over = 0
+    is_asked, may_answer = asyncio.Event(), asyncio.Event()
+    sweep = collect.sweep
+
+    async def hold(*args: Any, **kwargs: Any) -> dict[str, Heard | HostError]:
+        nonlocal num_over
+        heard = await sweep(*args, **kwargs)
+        num_over += any(isinstance(what, Heard) and what.status.state.is_over for what in heard.values())
+        # The first one brings its last lines and its end.
+        if num_over == 2:
+            is_asked.set()
+            await may_answer.wait()
+        elif num_over == 3:
+            # It would mend what that answer did, if it came before anybody looked.
+            await asyncio.sleep(1)
+        return heard
+
+    monkeypatch.setattr(collect, "sweep", hold)
+    async with seated() as session:
+        run_id = (await control.launch_script(session, ScriptRequest(script, "local"))).run_id
+        await until_steps(session, run_id, 3)
+        await control.stop(session, run_id, kill=True)
+        async with asyncio.timeout(20):
+            await is_asked.wait()
+        await control.forget(session, run_id)
+        scanning = asyncio.create_task(adoption.scan(session, "local", lambda sentence: None))
+        while not await session.ask(lambda store: store.runs()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        # By then its collector knows that it is followed anew.
+        await asyncio.sleep(0.5)
+        may_answer.set()
+        scanned = await scanning
+        output = (home / "data/work/dflash-runs" / run_id / "attempts/1/output.log").read_bytes()
+        mirror = home / "data/mirrors" / run_id / "train_log.jsonl"
         assert (scanned.brought, scanned.trouble, mirror.read_bytes() == output) == ((run_id,), None, True)
     assert_nobody_lives_below(home)
 
