@@ -94,7 +94,7 @@ class _Structured(torch.autograd.Function):
             apart[..., group.hides : group.stretch].add_(group.bias)
             share = scores.softmax(-1)
             near[:, group.blocks] = share[..., group.stretch :]
-            _product(group.far(share), far_values[:, group.places], group.rows(read))
+            group.rows(read).copy_(group.far(share) @ far_values[:, group.places])
             shares.append(share)
         _each(read).baddbmm_(_each(near), _each(near_values))
         ctx.save_for_backward(asked, far_keys, far_values, near_keys, near_values, near, *shares)
@@ -114,9 +114,9 @@ class _Structured(torch.autograd.Function):
             slope = _side_by_side(pushed, far_values, near, group)
             slope = torch._softmax_backward_data(slope, share, -1, share.dtype)
             near[:, group.blocks] = slope[..., group.stretch :]
-            _product(group.far(slope), far_keys[:, group.places], group.rows(to_asked))
-            to_far_keys[:, group.places].baddbmm_(group.far(slope).mT, group.rows(asked))
-            to_far_values[:, group.places].baddbmm_(group.far(share).mT, group.rows(pushed))
+            group.rows(to_asked).copy_(group.far(slope) @ far_keys[:, group.places])
+            to_far_keys[:, group.places] += group.far(slope).mT @ group.rows(asked)
+            to_far_values[:, group.places] += group.far(share).mT @ group.rows(pushed)
         _each(to_asked).baddbmm_(_each(near), _each(near_keys))
         to_asked /= math.sqrt(width)
         each = (to_far_keys, to_far_values, near.mT @ asked, near_share.mT @ pushed)
@@ -128,13 +128,9 @@ def _side_by_side(rows: Tensor, far: Tensor, near: Tensor, group: _Group) -> Ten
     """Of the group's `rows`: their products with the context, and beside them what is known of their own blocks."""
     of_group = near[:, group.blocks]
     both = near.new_empty(*of_group.shape[:-1], group.stretch + near.shape[-1])
-    _product(group.rows(rows), far[:, group.places].mT, group.far(both))
+    group.far(both).copy_(group.rows(rows) @ far[:, group.places].mT)
     both[..., group.stretch :] = of_group
     return both
-
-
-def _product(a: Tensor, b: Tensor, out: Tensor) -> None:
-    torch.baddbmm(out, a, b, beta=0, out=out)
 
 
 def _each(x: Tensor) -> Tensor:

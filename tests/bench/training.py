@@ -37,7 +37,8 @@ class Trainer:
     @classmethod
     def start(cls, name: str, shape: str, python: str | Path) -> "Trainer":
         threads = str(os.cpu_count())
-        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore", "OMP_WAIT_POLICY": "PASSIVE"}
+        # Threads wait as torch lets them, which is what a run of ours does too on a machine with nothing else to do.
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
         argv = [python, PROGRAMS / f"steps_{name}.py", shape, threads]
         pipe = subprocess.PIPE
         return cls(name, subprocess.Popen(argv, env=env, stdin=pipe, stdout=pipe, text=True))
