@@ -54,6 +54,7 @@ story and paper ship, your own lie in references/ of the config folder."""
 
 class CompareScreen(MainScreen):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["panel.tcss", "compare.tcss"]
+    TITLE = "Compare"
     ABOUT = ABOUT
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_chart(1)", "chart", tooltip="The next panel as the chart."),

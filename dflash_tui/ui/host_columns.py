@@ -109,8 +109,6 @@ def _disk(row: HostRow) -> Cell:
 def _runs(row: HostRow) -> Cell:
     if row.view is not None:
         return Cell(str(len(row.view.living)))
-    if row.line.spec is None:
-        return Cell("")
     return Cell(f"{row.num_live}?" if row.num_live else "-", "list--quiet")
 
 
@@ -201,4 +199,6 @@ def gpu_words(gpu: "Gpu") -> str:
         if figure is not None
     ]
     number = "?" if gpu.index is None else gpu.index
-    return visible(f"GPU {number}  {gpu.name}: {gpu}" + (f"  {', '.join(figures)}" if figures else ""))
+    return visible(
+        f"GPU {number}  {gpu.name.removeprefix('NVIDIA ')}: {gpu}" + (f"  {', '.join(figures)}" if figures else "")
+    )

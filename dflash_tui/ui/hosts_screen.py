@@ -38,6 +38,7 @@ MIN_LIST_LINES = 4
 
 class HostsScreen(MainScreen):
     CSS_PATH = "hosts.tcss"
+    TITLE = "Hosts"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c,enter", "check", "check", key_display="c", tooltip="Look at this host thoroughly; may ask."),
         Binding("n", "new_here", "new here", tooltip="A new run on this host: the form, with it chosen."),

@@ -40,6 +40,7 @@ SIFT_S = 0.25
 
 class LogsScreen(MainScreen):
     CSS_PATH = "logs.tcss"
+    TITLE = "Logs"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "view(1)", "view", tooltip="The next view: the log's lines, what was printed, rejected lines."),
         Binding("shift+tab", "view(-1)", "view before", show=False, tooltip="The view before."),

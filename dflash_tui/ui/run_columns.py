@@ -60,7 +60,7 @@ def _speed(row: RunRow) -> Cell:
 def _age(row: RunRow) -> Cell:
     run = row.run
     if (silent_s := silence_s(run, row.since_s)) is not None:
-        return Cell(f"no contact {duration(silent_s)}", "tone--warn")
+        return Cell(f"silent {duration(silent_s)}", "tone--warn")
     return Cell(duration(None if run.age_s is None else run.age_s + row.since_s), "list--quiet")
 
 
@@ -72,6 +72,6 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column("STEP", 18, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
     Column("LOSS p50", 9, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
     Column("TOK/S", 7, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),
-    Column("AGE", 9, _age, "right", rank=2, widest=17, growth=1, sort_key=lambda row: row.run.age_s),
+    Column("AGE", 9, _age, "right", rank=2, widest=14, growth=1, sort_key=lambda row: row.run.age_s),
     SPARK,
 )

@@ -51,6 +51,7 @@ STEP_ACTIONS = frozenset({"zoom_x", "reset_x", "pan", "cursor", "axis"})
 
 class RunScreen(MainScreen):
     CSS_PATH: ClassVar[list[str | PurePath]] = ["panel.tcss", "run.tcss"]
+    TITLE = "Run"
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "next_panel(1)", "panel", tooltip="The next panel; zoomed, it is zoomed instead."),

@@ -29,7 +29,7 @@ from dflash_tui.ui.run_list import FALLING, RISING, RunList
 from dflash_tui.ui.run_order import Order
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
-from dflash_tui.ui.states import silence_s
+from dflash_tui.ui.states import silence_s, state_words
 
 # Figures and sparks read every run's rows: that is dearer than the list itself.
 FIGURES_S = 2.0
@@ -45,13 +45,16 @@ NO_RUNS = (
 
 ABOUT = """\
 The filter, of terms that all must hold:
-  word         in the name, host, state, reason, kind or id
-  host:pve     begins so; name~kl holds that; state=running is just that; state:run,fail is any of these
-  loss<1.5     also <= > >= =, of step total done loss speed attempt age silent; 20k and 1.5M, age>2h, done>50%
-  !term        not so"""
+  word           in the name, host, state, reason, kind or id
+  host:pve       begins so; name~kl holds that; state=running is just that
+  state:run,fail any of these
+  loss<1.5       also <= > >= =, of step total done loss speed attempt age
+                 silent; 20k and 1.5M, age>2h, done>50%
+  !term          not so"""
 
 
 class RunsScreen(MainScreen):
+    TITLE = "Runs"
     ABOUT = ABOUT
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", key_display="/", tooltip="Filter the list as you type; Esc clears it."),
@@ -194,13 +197,14 @@ class RunsScreen(MainScreen):
         self._detail.update(Content(self._detail_words()), layout=False)
 
     def _detail_words(self) -> str:
-        """What the list has no room for: why a host is silent, how a run ended, its id."""
+        """What the list has no room for: how a run ended, its id, why a host is silent."""
         run = self.subject
         if self._trouble and self._runs:
             return visible(self._trouble)
         if run is None:
             return ""
-        parts = [run.run_id if run.run_id != run.name else "", run.host or "no host (ingested)"]
+        parts = [state_words(run) if run.reason else "", run.run_id if run.run_id != run.name else ""]
+        parts.append(run.host or "no host (ingested)")
         if run.host and (sentence := self.seat.contact(run.host)):
             parts.append(sentence)
         elif run.no_contact_s is not None:

@@ -25,7 +25,7 @@ WIDTHS = [(0, "-tiny"), (40, "-slim"), (64, "-narrow"), (110, "-wide"), (170, "-
 HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
 # How often contact and ages are looked up although nothing advanced.
 IDLE_S = 5.0
-TOO_SMALL = "dflash-tui needs 40x10 cells.\nMake this terminal larger, or q to quit."
+TOO_SMALL = "dflash-tui needs 40x10 cells.\nMake this terminal larger,\nor q to quit."
 
 
 def tell(node: DOMNode, words: str, severity: Literal["information", "warning", "error"] = "information") -> None:

@@ -1,10 +1,6 @@
 """What checks found, on the dashboard: the panel, the marks on charts, the badge; files that are wrong say so there."""
 
 from pathlib import Path
-from typing import Any
-
-import pytest
-from textual.pilot import Pilot
 
 from dflash_tui import paths
 from dflash_tui.store.base import Finding
@@ -38,6 +34,7 @@ STREAK = Finding(
     "nan_streak", "NaN streak", "critical", "loss is not finite in 40 rows in a row", [22_600], {}, "go back"
 )
 INFO = Finding("unlogged", "keys nobody logs", "info", "acceptance needs tau_linear_macro")
+FINDINGS = [STREAK, TINY, SPIKE, INFO]
 
 
 async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
@@ -45,7 +42,7 @@ async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
         await pilot.press("enter")
         await sees(pilot, "✓ no findings")
         assert "▲" not in screen_text(pilot.app).splitlines()[0]
-        seat.store.findings = [STREAK, TINY, SPIKE, INFO]
+        seat.store.findings = FINDINGS
         seat.store.known[0] = make_run("other")
         await pilot.press("1")
         seat.advanced(None)
@@ -64,7 +61,7 @@ async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
 
 
 def test_marks_are_on_the_charts_of_the_figures_concerned() -> None:
-    marks = marks_of([STREAK, TINY, SPIKE, INFO])
+    marks = marks_of(FINDINGS)
     assert [(mark.x, mark.label, mark.sign) for mark in marks["grad_norm"]] == [
         (22_600, "✖ NaN streak", "✖"),
         (20_698, "▲ vanishing gradients", "▲"),
@@ -101,19 +98,3 @@ async def test_a_panel_and_a_check_that_are_wrong_say_file_and_line_in_their_pla
             names = [panel.name for panel in app.screen.query(Panel)]
             await pilot.press(*["tab"] * (names.index("mine") - 2))
             await sees(pilot, "✗", "/panels/mine.sql:4: there is no column 'los' here")
-
-
-def opens(*keys: str, until: str) -> Any:
-    async def run(pilot: Pilot[None]) -> None:
-        await sees(pilot, "0.913")
-        await pilot.press(*keys)
-        await sees(pilot, until)
-
-    return run
-
-
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-def test_picture(snap_compare: Any, size: tuple[int, int]) -> None:
-    app = make_app([make_run("sick")])
-    app.seat.store.findings = [STREAK, TINY, SPIKE, INFO]  # type: ignore[attr-defined]
-    assert snap_compare(app, terminal_size=size, run_before=opens("enter", until="→ go back"))

@@ -1,8 +1,7 @@
-"""The Logs screen over a real store and real files: views, following, finding, filtering, and what it looks like."""
+"""The Logs screen over a real store and real files: views, following, finding, filtering."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -193,30 +192,3 @@ async def test_a_page_of_rows_is_drawn_in_time(logged: Database) -> None:
         assert screen_text(app) != before
         await pilot.press("h", "left", "left")
         assert screen_text(app) == before
-
-
-def looks(*keys: str, until: str) -> Any:
-    async def run(pilot: Pilot[None]) -> None:
-        await sees(pilot, "sick")
-        await pilot.press(*keys)
-        await sees(pilot, until)
-
-    return run
-
-
-MARKS = ("5", "colon", "#", "1", "5", "8", "enter")
-
-
-@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=["120x40", "80x24"])
-def test_picture(snap_compare: Any, logged: Database, size: tuple[int, int]) -> None:
-    assert snap_compare(app_on(logged), terminal_size=size, run_before=looks(*MARKS, until="attempt 2"))
-
-
-def test_picture_light(snap_compare: Any, logged: Database) -> None:
-    keys = looks("t", "j", "enter", "5", "tab", "slash", *"loss", "enter", until="[output]")
-    assert snap_compare(app_on(logged), terminal_size=(80, 24), run_before=keys)
-
-
-def test_picture_without_colour(snap_compare: Any, logged: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert snap_compare(app_on(logged), terminal_size=(80, 24), run_before=looks(*MARKS, until="attempt 2"))

@@ -30,7 +30,7 @@ async def test_each_run_is_a_line_that_says_its_state_in_a_word_and_a_sign() -> 
         assert "● running" in line_of(pilot, "v5-hard")
         assert "22,698/69,000  33%" in line_of(pilot, "v5-hard")
         assert "0.913" in line_of(pilot, "v5-hard")
-        assert "no contact 41 s" in line_of(pilot, "v4-kl07")
+        assert "silent 41 s" in line_of(pilot, "v4-kl07")
         assert "● running" in line_of(pilot, "v4-kl07"), "losing contact never changes a run's last known state"
         assert "✗ failed: oom-gpu" in line_of(pilot, "v3")
         assert "3d 04h" in line_of(pilot, "v3")
