@@ -31,6 +31,8 @@ class Dashboard(NamedTuple):
     panels: list[PanelResult]
     course: Course | None
     """Where steps lie on the axis that was asked for; None for steps, and where the log does not tell."""
+    clock: Course | None
+    """Where they lie in time, if a panel is over that."""
     eta_s: float | None
     words: str | None
     """What its host said of its state; of a run that failed or has logged no step what its trainer said last."""
@@ -40,14 +42,20 @@ def ask_dashboard(ask: Question, store: Store) -> Dashboard:
     """All that the screen shows. Raises DflashError."""
     detail = store.detail(ask.run_id)
     panels = store.report(ask.run_id, ask.names, ask.window, ask.buckets, ask.stretches)
-    course = None if ask.axis == "step" else ask_course(store, ask.run_id, ask.window, ask.axis, ask.buckets)
+
+    def course_over(axis: str) -> Course | None:
+        return ask_course(store, ask.run_id, ask.window, axis, ask.buckets)
+
+    course = None if ask.axis == "step" else course_over(ask.axis)
+    is_timed = any(panel.state == "rows" and panel.axes.get("x") == "time" for panel in panels)
+    clock = (course if ask.axis == "time" else course_over("time")) if is_timed else None
     # Over the whole run: in a window of old steps the time left means nothing.
     budget = store.report(ask.run_id, ["budget"], Window(), 1) if ask.wants_eta else []
     is_mute = detail.run.host is not None and (detail.run.step is None or detail.run.state == RunState.FAILED)
     words = last_words(ask.run_id) if is_mute else None
     if detail.run.state != RunState.FAILED:
         words = detail.note or words
-    return Dashboard(detail, panels, course, next((figure(result, "eta_s") for result in budget), None), words)
+    return Dashboard(detail, panels, course, clock, next((figure(result, "eta_s") for result in budget), None), words)
 
 
 def extent_of(panels: Iterable[PanelResult]) -> Extent | None:

@@ -21,7 +21,7 @@ from dflash_tui.charts.reading import read_at
 from dflash_tui.charts.smoothing import LEVELS
 from dflash_tui.references import Reference
 from dflash_tui.store.base import PanelResult
-from dflash_tui.text import visible
+from dflash_tui.text import duration, visible
 from dflash_tui.ui.chart import ChartWidget
 from dflash_tui.ui.held import HELD, held_against
 from dflash_tui.ui.view import Extent
@@ -47,6 +47,8 @@ class Sight(NamedTuple):
     reference: Reference | None = None
     found: Mapping[str, tuple[Mark, ...]] = {}
     """What checks found in the figures of a panel, by its name."""
+    clock: Course | None = None
+    """Where the steps lie in time, for a chart that is over that whatever the others are over."""
 
 
 NO_SIGHT = Sight()
@@ -110,6 +112,11 @@ class Panel(ChartWidget, can_focus=True):
     def _is_over_steps(self) -> bool:
         return self.result is not None and self.result.axes.get("x") == "step"
 
+    @property
+    def _clock(self) -> Course | None:
+        """Where steps lie on a chart that is over time by itself."""
+        return self._sight.clock if self.result is not None and self.result.axes.get("x") == "time" else None
+
     def show(self, result: PanelResult, sight: Sight = NO_SIGHT) -> None:
         """Draw this answer from now on; the same answer again costs nothing."""
         if result != self.result:
@@ -125,7 +132,7 @@ class Panel(ChartWidget, can_focus=True):
                 self._moved = None
             is_held = self.name in HELD and sight.reference != self._sight.reference
             self._sight = sight
-            if self._is_over_steps or is_held:
+            if self._is_over_steps or self._clock or is_held:
                 self._draw_anew()
 
     def smooth_more(self) -> None:
@@ -174,9 +181,9 @@ class Panel(ChartWidget, can_focus=True):
 
     def _step_at(self, event: events.MouseEvent) -> float | None:
         place = event.get_content_offset(self)
-        if place is None or self._canvas is None or not self._is_over_steps:
+        if place is None or self._canvas is None or not (self._is_over_steps or self._clock):
             return None
-        x, course = self._canvas.x_of(place.x), self._sight.course
+        x, course = self._canvas.x_of(place.x), self._clock or self._sight.course
         return x if x is None or course is None else course.step(x)
 
     def _draw_anew(self) -> None:
@@ -205,18 +212,20 @@ class Panel(ChartWidget, can_focus=True):
 
     def _reading(self) -> str | None:
         """The values at the cursor, instead of the headline."""
-        result, limits, cursor = self.result, self._sight.limits, self._sight.cursor
-        if result is None or cursor is None or not self._is_over_steps:
+        result, limits, cursor, clock = self.result, self._sight.limits, self._sight.cursor, self._clock
+        if result is None or cursor is None or not (self._is_over_steps or clock):
             return None
         if limits is not None and not limits.first <= cursor <= limits.last:
             return None
         try:
-            reading = read_at(result.columns, result.rows, result.axes, cursor)
+            x = clock.place(cursor) if clock else cursor
+            reading = read_at(result.columns, result.rows, result.axes, x)
         except ChartError:
             return None
         if reading is None:
             return f"{CURSOR} nothing yet"
-        return f"{CURSOR} {SEPARATOR.join([*reading.parts, f'at {number(reading.x)}'])}"
+        at = duration(reading.x) if clock else number(reading.x)
+        return f"{CURSOR} {SEPARATOR.join([*reading.parts, f'at {at}'])}"
 
     def _draw(self, width: int, height: int) -> Canvas:
         result = self.result
@@ -247,9 +256,10 @@ class Panel(ChartWidget, can_focus=True):
 
     def _options(self, course: Course | None) -> Options:
         levels, targets = held_against(self.result, self._sight.reference)
+        marks, limits, cursor, _, _, found, _ = self._sight
         if not self._is_over_steps:
-            return Options(smoothing=self._smoothing, levels=levels, targets=targets)
-        marks, limits, cursor, _, _, found = self._sight
+            cursor = self._clock.place(cursor) if self._clock and cursor is not None else None
+            return Options(cursor=cursor, smoothing=self._smoothing, levels=levels, targets=targets)
         marks += found.get(self.name or "", ())
         if course:
             marks = tuple(replace(mark, x=course.place(mark.x)) for mark in marks)

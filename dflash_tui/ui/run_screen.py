@@ -204,6 +204,7 @@ class RunScreen(MainScreen):
             limits=extent,
             cursor=self._view.cursor,
             course=answer.course,
+            clock=answer.clock,
             found=found.marks if found else {},
         )
         self.can_have_changed()

@@ -115,6 +115,28 @@ async def test_charts_are_over_time_or_tokens_instead_of_steps() -> None:
         assert "20k" in screen_text(pilot.app)
 
 
+async def test_the_cursor_reads_a_panel_over_time_where_its_step_was_and_a_click_there_sets_it() -> None:
+    line = {"x": "step", "y": "mean"}
+    rows = [[22_698 * i // 10, 1.0 + i / 10] for i in range(11)]
+    loss = PanelResult("loss", "loss", "line", "rows", columns=["step", "mean"], rows=rows, axes=line)
+    hours = {"x": "time", "y": "busy", "x_scale": "duration"}
+    rows = [[3600.0 * i, 90.0 + i / 10] for i in range(15)]
+    gpu = PanelResult("gpu", "GPU", "line", "rows", columns=["time", "busy"], rows=rows, axes=hours)
+    async with cockpit([RUN]) as (pilot, seat):
+        seat.store.panels = lambda window, buckets: [loss, gpu]
+        await pilot.press("enter")
+        await sees(pilot, "GPU", "12h")
+        await pilot.press("left")
+        await sees(pilot, "cursor 22,698", "┃ busy 91.30 · at 13h 00m")
+        await pilot.press("shift+left")
+        await sees(pilot, "cursor 0", "┃ busy 90 · at 0 s")
+        await pilot.press("escape")
+        await sees_no(pilot, "cursor")
+        chart = panel(pilot.app, "gpu")
+        await pilot.click(chart, offset=(chart.size.width // 2, 4))
+        await sees(pilot, "cursor 8,574", "· at 5h 00m")
+
+
 async def test_a_run_is_held_against_what_others_reached() -> None:
     rows = [[100 * i, 1.0 + i / 10] for i in range(27)]
     line = {"x": "step", "y": "mean"}
