@@ -186,7 +186,7 @@ class LogLines(RowsView, can_focus=True, inherit_bindings=False):
         """`text` with what was looked for made to stand out, and the names of its figures stepping back."""
         found = self._ink("log--found") + Style(reverse=True)
         looks = [(place.start, place.stop, found) for place in (self.words.places(text) if self.words else ())]
-        if not looks and not plain.dim:
+        if not looks:
             looks = [(*match.span(), self._ink("log--key")) for match in _KEY.finditer(text)]
         pieces: list[tuple[str, Style]] = []
         at = 0

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from dflash_tui.output.findings import SIGNS
 from dflash_tui.runs import Run
 from dflash_tui.text import duration, number, visible
 from dflash_tui.ui.columns import Cell, Column
@@ -18,6 +19,24 @@ class Figures(NamedTuple):
     losses: tuple[float | None, ...] = ()
 
 
+class Verdict(NamedTuple):
+    """What the checks found when the run was in `state` and at `step`, at `at` by the clock."""
+
+    state: str
+    step: int | None
+    at: float
+    counts: tuple[int, int] | None = None
+    """Critical findings and warnings; None where they could not be had."""
+
+    @property
+    def badge(self) -> str:
+        """✖ 1 ▲ 2; a tick without a warning."""
+        if self.counts is None:
+            return ""
+        counted = zip((SIGNS["critical"], SIGNS["warning"]), self.counts, strict=True)
+        return " ".join(f"{sign} {count}" for sign, count in counted if count) or "✓"
+
+
 class RunRow(NamedTuple):
     """A run as the list knows it; `since_s` is how long ago the store was asked, `mark` the letter it is marked by."""
 
@@ -26,6 +45,7 @@ class RunRow(NamedTuple):
     since_s: float = 0.0
     mark: str = ""
     is_pinned: bool = False
+    verdict: Verdict | None = None
 
 
 def _state(row: RunRow) -> Cell:
@@ -57,6 +77,16 @@ def _speed(row: RunRow) -> Cell:
     return Cell(number(row.figures.tok_per_sec, 3))
 
 
+def _found(row: RunRow) -> Cell:
+    if row.verdict is None or row.verdict.counts is None:
+        return Cell("")
+    return Cell(row.verdict.badge, "tone--warn" if any(row.verdict.counts) else "list--quiet")
+
+
+def _counts(row: RunRow) -> tuple[int, int] | None:
+    return row.verdict.counts if row.verdict else None
+
+
 def _age(row: RunRow) -> Cell:
     run = row.run
     if (silent_s := silence_s(run, row.since_s)) is not None:
@@ -64,14 +94,15 @@ def _age(row: RunRow) -> Cell:
     return Cell(duration(None if run.age_s is None else run.age_s + row.since_s), "list--quiet")
 
 
-SPARK: Column[RunRow] = Column("LOSS", 10, lambda row: Cell(""), rank=6)
+SPARK: Column[RunRow] = Column("LOSS", 9, lambda row: Cell(""), rank=6)
 COLUMNS: tuple[Column[RunRow], ...] = (
     Column("STATE", 13, _state, widest=20, growth=2, sort_key=lambda row: liveliness(row.run.state), falls=True),
     Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3, sort_key=lambda row: row.run.name.lower()),
     Column("HOST", 10, _host, rank=5, widest=16, growth=4, sort_key=lambda row: row.run.host),
     Column("STEP", 18, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
-    Column("LOSS p50", 9, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
+    Column("LOSS p50", 8, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
     Column("TOK/S", 7, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),
+    Column("FOUND", 7, _found, rank=5, sort_key=_counts, falls=True),
     Column("AGE", 9, _age, "right", rank=2, widest=14, growth=1, sort_key=lambda row: row.run.age_s),
     SPARK,
 )

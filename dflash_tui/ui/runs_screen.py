@@ -7,6 +7,7 @@ import string
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain, repeat
 from typing import ClassVar
 
@@ -16,13 +17,14 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from dflash_tui.alerts import BUSY_SHARE
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import duration, visible
 from dflash_tui.ui import pins
 from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.fresh import Freshener
-from dflash_tui.ui.run_columns import Figures, RunRow
+from dflash_tui.ui.run_columns import Figures, RunRow, Verdict
 from dflash_tui.ui.run_figures import ask_figures
 from dflash_tui.ui.run_filter import parse
 from dflash_tui.ui.run_list import FALLING, RISING, RunList
@@ -78,8 +80,10 @@ class RunsScreen(MainScreen):
         self._clock = clock
         self._freshener = Freshener(self._refresh)
         self._figures_freshener = Freshener(self._refresh_figures, FIGURES_S)
+        self._verdicts_freshener = Freshener(self._refresh_verdicts, busy_share=BUSY_SHARE)
         self._runs: Sequence[Run] = ()
         self._figures: Mapping[str, Figures] = {}
+        self._verdicts: dict[str, Verdict] = {}
         self._marked: list[str] = []
         self._pinned = pins.pinned()
         self._order = Order()
@@ -122,6 +126,7 @@ class RunsScreen(MainScreen):
         """The seat is open: the store may be asked."""
         self.run_worker(self._freshener.run(), group="runs", exclusive=True, exit_on_error=False)
         self.run_worker(self._figures_freshener.run(), group="figures", exclusive=True, exit_on_error=False)
+        self.run_worker(self._verdicts_freshener.run(), group="verdicts", exclusive=True, exit_on_error=False)
 
     def select(self, run_id: str) -> None:
         self._list.select(run_id)
@@ -135,6 +140,7 @@ class RunsScreen(MainScreen):
     def _mark(self) -> None:
         self._freshener.mark()
         self._figures_freshener.mark()
+        self._verdicts_freshener.mark()
 
     async def _refresh(self) -> None:
         try:
@@ -145,6 +151,7 @@ class RunsScreen(MainScreen):
         else:
             known = {run.run_id for run in self._runs}
             self._marked = [run_id for run_id in self._marked if run_id in known]
+            self._verdicts_freshener.mark()
         self._show()
 
     async def _refresh_figures(self) -> None:
@@ -153,13 +160,23 @@ class RunsScreen(MainScreen):
             self._figures = await self.seat.ask(ask_figures)
             self._show()
 
+    async def _refresh_verdicts(self) -> None:
+        """A few runs at a time, and no more of the store's time than checks may take."""
+        from dflash_tui.ui.verdicts import ask_verdicts, due
+
+        if self.is_looked_at and (runs := due(self._runs, self._verdicts, now := self._clock())):
+            self._verdicts |= await self.seat.ask(partial(ask_verdicts, runs, now))
+            self._show()
+            self._verdicts_freshener.mark()
+
     def _rows(self) -> Iterator[RunRow]:
         """Those that the filter lets through, the newest first."""
         marks = dict(zip(self._marked, chain(string.ascii_letters, repeat("+")), strict=False))
         since_s, none = self._clock() - self._seen_at, Figures()
         for run in self._runs:
             figures = self._figures.get(run.run_id, none)
-            row = RunRow(run, figures, since_s, marks.get(run.run_id, ""), run.run_id in self._pinned)
+            mark, is_pinned = marks.get(run.run_id, ""), run.run_id in self._pinned
+            row = RunRow(run, figures, since_s, mark, is_pinned, self._verdicts.get(run.run_id))
             if self._test(row):
                 yield row
 
@@ -215,6 +232,8 @@ class RunsScreen(MainScreen):
             parts.append(f"exit code {run.code}")
         if run.signal is not None:
             parts.append(f"signal {run.signal}")
+        if (verdict := self._verdicts.get(run.run_id)) is not None and any(verdict.counts or ()):
+            parts.append(f"{verdict.badge} found")
         return visible(" · ".join(filter(None, parts)))
 
     @on(RunList.Moved)

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 from textual.pilot import Pilot
 
-from dflash_tui.errors import StoreBusyError
+from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.store.base import Finding
 from dflash_tui.ui.key_line import KeyLine
 from dflash_tui.ui.run_list import RunList
+from dflash_tui.ui.verdicts import ask_verdicts, due
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
-from .scripted_seat import make_run
+from .scripted_seat import ScriptedStore, make_run
+from .test_findings import FINDINGS
 
 FLEET = [
     make_run("v5-hard", step=22_698),
@@ -37,6 +40,34 @@ async def test_each_run_is_a_line_that_says_its_state_in_a_word_and_a_sign() -> 
         assert "✓ finished" in line_of(pilot, "demo")
         assert "○ absent" in line_of(pilot, "golden")
         await sees(pilot, "Runs 5 · 2 running · 1 without contact")
+
+
+async def test_what_the_checks_find_of_a_run_stands_in_its_line_and_what_cannot_be_checked_has_no_count() -> None:
+    def check(run_id: str, baseline: str | None = None) -> list[Finding]:
+        if run_id == "v3":
+            raise DflashError("no such table")
+        return FINDINGS if run_id == "v4-kl07" else []
+
+    async with cockpit(FLEET) as (pilot, seat):
+        seat.store.check = check
+        seat.store.known = [replace(run, state="lost") for run in FLEET]
+        seat.advanced(None)
+        await until(pilot, lambda: "✖ 1 ▲ 2" in line_of(pilot, "v4-kl07"), "findings counted")
+        await until(pilot, lambda: "✓" in line_of(pilot, "v5-hard"), "another without any")
+        assert "✓" not in line_of(pilot, "v3") and "✖" not in line_of(pilot, "v3")
+        await pilot.press(*["s"] * 7)
+        await sees(pilot, "by FOUND ▼", "✖ 1 ▲ 2 found")
+        assert names_in_order(pilot)[0] == "v4-kl07"
+
+
+def test_a_run_is_checked_again_when_it_ended_or_went_on_for_a_while() -> None:
+    run = make_run("v5")
+    [verdict] = ask_verdicts([run], 100.0, ScriptedStore([run])).values()
+    known = {"v5": verdict}
+    assert verdict.badge == "✓" and due([run], {}, 100.0) == [run]
+    assert due([replace(run, step=30_000)], known, 129.0) == due([run], known, 200.0) == []
+    for changed, now in ((replace(run, step=30_000), 131.0), (replace(run, state="failed"), 100.0)):
+        assert due([changed], known, now) == [changed]
 
 
 async def test_an_empty_store_teaches_the_next_key() -> None:
@@ -161,7 +192,7 @@ async def test_the_list_is_ordered_by_each_column_in_turn_and_turned_round() -> 
     async with cockpit(runs) as (pilot, _):
         await sees(pilot, "26,146")
         seen = {}
-        for _ in range(8):
+        for _ in range(9):
             await pilot.press("s")
             await pilot.pause()
             title = screen_lines(pilot.app)[0].rpartition(" · ")[2].split()

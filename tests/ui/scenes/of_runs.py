@@ -28,7 +28,11 @@ TO_THE_PALETTE = press("ctrl+p", until="Open the dashboard")
 
 
 def fleet() -> AbstractContextManager[DflashApp]:
-    return nullcontext(make_app(FLEET))
+    app = make_app(FLEET)
+    # Something is found of one that goes on, and of the one that failed.
+    found = {FLEET[1].run_id: FINDINGS[1:], FLEET[3].run_id: FINDINGS}
+    app.seat.store.check = lambda run_id, baseline=None: found.get(run_id, [])  # type: ignore[attr-defined]
+    return nullcontext(app)
 
 
 def fleet_in_light() -> AbstractContextManager[DflashApp]:
