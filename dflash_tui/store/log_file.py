@@ -18,10 +18,15 @@ MAX_LINE_BYTES = 20_000
 
 
 class RawLine(NamedTuple):
-    """`head` is as much of the line as is shown, without its end; `size` all its bytes."""
+    """`head` is as much of the line as is shown, without its end; `size` all its bytes.
+
+    Of a progress bar, which writes over itself, it is the last state that says anything; `num_over` came before.
+    """
 
     head: bytes
     size: int
+    is_cut: bool = False
+    num_over: int = 0
 
 
 class LogFile:
@@ -107,11 +112,47 @@ class LogFile:
 
 
 def _read_line(file: BinaryIO) -> RawLine | None:
-    head = file.readline(MAX_LINE_BYTES)
-    if not head:
+    part = file.readline(_BLOCK)
+    if not part:
         return None
-    size, part = len(head), head
-    while not part.endswith(b"\n") and (part := file.readline(_BLOCK)):
+    size, states = 0, _States()
+    while part:
         size += len(part)
-    has_end = part.endswith(b"\n")
-    return RawLine(head.removesuffix(b"\n"), size - has_end)
+        states.take(part.removesuffix(b"\n"))
+        if part.endswith(b"\n"):
+            size -= 1
+            break
+        part = file.readline(_BLOCK)
+    return states.shown(size)
+
+
+class _States:
+    """What stands between the returns of one line, which comes in parts; of each no more is kept than is shown."""
+
+    def __init__(self) -> None:
+        self._now, self._num_bytes = b"", 0
+        self._last, self._is_cut, self._num = b"", False, 0
+
+    def take(self, part: bytes) -> None:
+        first, *others = part.split(b"\r")
+        self._go_on(first)
+        for state in others:
+            self._end()
+            self._go_on(state)
+
+    def shown(self, size: int) -> RawLine:
+        if not self._num:
+            return RawLine(self._now, size, self._num_bytes > len(self._now))
+        self._end()
+        return RawLine(self._last, size, self._is_cut, self._num - 1)
+
+    def _go_on(self, state: bytes) -> None:
+        self._num_bytes += len(state)
+        self._now += state[: MAX_LINE_BYTES - len(self._now)]
+
+    def _end(self) -> None:
+        # Blanks only wipe out what stood there.
+        if self._now.strip():
+            self._last, self._is_cut = self._now, self._num_bytes > len(self._now)
+            self._num += 1
+        self._now, self._num_bytes = b"", 0

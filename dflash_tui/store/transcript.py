@@ -33,6 +33,8 @@ class Line(NamedTuple):
     """Bytes of the whole line, of which `text` may be the beginning."""
     is_cut: bool = False
     reason: str = ""
+    num_over: int = 0
+    """States of a progress bar that `text`, the last one, was written over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +108,11 @@ class Part:
             yield from found if by > 0 else reversed(found)
 
     def _line(self, line: int, raw: RawLine) -> Line:
-        text = raw.head.decode("utf-8", "replace").removesuffix("\r")
+        text = visible(raw.head.decode("utf-8", "replace"), keep="\t")
         is_void = any(line + 1 in stretch for stretch in self.void)
         reason = self.rejects.get(line + 1, "")
         kind: Kind = "reject" if reason else "void" if is_void else "line"
-        is_cut = len(raw.head) < raw.size
-        return Line(kind, self.number, line + 1, visible(text, keep="\t"), raw.size, is_cut, visible(reason))
+        return Line(kind, self.number, line + 1, text, raw.size, raw.is_cut, visible(reason), raw.num_over)
 
 
 class Layout:

@@ -172,7 +172,7 @@ class LogLines(RowsView, can_focus=True, inherit_bindings=False):
         if width >= NUMBERED_CELLS:
             pieces.append((f"{row.line_no:>{self._number_cells},} ", self._ink("log--number")))
         signs = {"reject": ("✗ ", "tone--bad"), "void": ("┆ ", "log--void")}
-        sign, look = signs.get(row.kind, ("  ", ""))
+        sign, look = signs.get(row.kind, ("↻ ", "log--number") if row.num_over else ("  ", ""))
         pieces.append((sign, self._ink(look)))
         if row.reason:
             pieces.append((f"{row.reason} │ ", self._ink("tone--bad")))

@@ -44,6 +44,8 @@ def where_words(view: View, row: Line, layout: Layout) -> str:
     parts = [f"line {row.line_no:,}", *([f"{name} {row.part}"] if len(layout.parts) > 1 else [])]
     if row.is_cut:
         parts.append(f"{row.size:,} bytes, the first {MAX_LINE_BYTES:,} shown")
+    if row.num_over:
+        parts.append(f"the last of {row.num_over + 1:,} states of a progress bar")
     if row.kind == "void":
         parts.append("does not count: a later attempt logged this step again")
     if row.reason:

@@ -17,7 +17,6 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from dflash_tui.alerts import BUSY_SHARE
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import duration, visible
@@ -35,6 +34,8 @@ from dflash_tui.ui.states import silence_s, state_words
 
 # Figures and sparks read every run's rows: that is dearer than the list itself.
 FIGURES_S = 2.0
+# What checks may take of the time, as in `alerts`, which the first screen does not wait for.
+CHECKS_SHARE = 1 / 20
 OPENING = ("Opening the store ...",)
 NO_RUNS = (
     "No runs yet.",
@@ -80,7 +81,7 @@ class RunsScreen(MainScreen):
         self._clock = clock
         self._freshener = Freshener(self._refresh)
         self._figures_freshener = Freshener(self._refresh_figures, FIGURES_S)
-        self._verdicts_freshener = Freshener(self._refresh_verdicts, busy_share=BUSY_SHARE)
+        self._verdicts_freshener = Freshener(self._refresh_verdicts, busy_share=CHECKS_SHARE)
         self._runs: Sequence[Run] = ()
         self._figures: Mapping[str, Figures] = {}
         self._verdicts: dict[str, Verdict] = {}

@@ -16,7 +16,11 @@ from dflash_tui.store.mirror import Mirror
 from dflash_tui.store.transcript import Layout, Transcript, View
 from dflash_tui.text import visible
 
-LINES = st.lists(st.sampled_from(["", "a", "loss", "LOSS=1", "é NaN\x1b[31m", "x" * 300, "ab" * 40, "\r"]), max_size=60)
+BAR = "\r 10%|#  | loss\r   \r 90%|## | é"
+LINES = st.lists(
+    st.sampled_from(["", "a", "loss", "LOSS=1", "é NaN\x1b[31m", "x" * 300, "ab" * 40, "\r", BAR, BAR * 60]),
+    max_size=60,
+)
 
 
 def always() -> bool:
@@ -33,8 +37,13 @@ def short_blocks() -> "object":
         yield
 
 
+def last_state(line: bytes) -> bytes:
+    states = [state for state in line.split(b"\r") if state.strip()]
+    return (states[-1] if states else b"")[:100] if b"\r" in line else line[:100]
+
+
 def shown(lines: list[str]) -> list[str]:
-    return [visible(line.encode()[:100].decode("utf-8", "replace").removesuffix("\r")) for line in lines]
+    return [visible(last_state(line.encode()).decode("utf-8", "replace")) for line in lines]
 
 
 def log(run_id: str, text: str, generation: int | None = None) -> Path:
@@ -66,7 +75,7 @@ def test_a_file_has_its_lines_however_it_grew(
     whole = whole[:-1] if whole[-1] == b"" else whole
     assert (file.num_lines, file.size) == (len(whole), len(data))
     assert [(line.head, line.size) for line in file.lines(first, count)] == [
-        (line[:100], len(line)) for line in whole[first : first + count]
+        (last_state(line), len(line)) for line in whole[first : first + count]
     ]
 
 

@@ -14,7 +14,7 @@ from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 OUTPUT = [
     b"loading the target\ntraining on \x1b[32m2 GPUs\x1b[0m\nstep 100: loss 2.31\n"
     b'Traceback (most recent call last):\n  File "train.py", line 12\nRuntimeError: CUDA error: out of memory\n',
-    b"resuming from step 120\nstep 200: loss 1.98\n",
+    b"resuming from step 120\n\rshards:  10%|#         | 1/10\rshards: 100%|##########| 10/10\nstep 200: loss 1.98\n",
 ]
 
 

@@ -133,6 +133,10 @@ async def test_what_was_printed_and_what_is_no_record(logged: Database) -> None:
         await sees(pilot, "282 lines")
         await pilot.press("tab")
         await sees(pilot, "[output]", "── attempt 1 ──", "training on \\x1b[32m2 GPUs\\x1b[0m", "── attempt 2 ──")
+        # A progress bar is its last state, and says so.
+        await pilot.press("k")
+        await sees(pilot, "↻ shards: 100%|##########| 10/10", "the last of 2 states of a progress bar")
+        assert "1/10" not in screen_text(app)
         await pilot.press("E")
         await at(pilot, "RuntimeError")
         await pilot.press("E")
