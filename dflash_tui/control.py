@@ -230,6 +230,13 @@ async def plan_training(config: Config, host: str) -> LaunchPlan:
             return await plan.plan_training(agent)
 
 
+async def plan_launch(config: Config, request: LaunchRequest) -> LaunchPlan:
+    """The same of a request. Errors as in `launch`."""
+    recipes.load(request.recipe, request.settings)
+    env = _env_of(request)
+    return replace(await plan_training(config, request.host), env=tuple(sorted(env)))
+
+
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
     """What `launch_script` would do, without a value of the environment. Nothing is started."""
     script, env = read_script(request.file), _env_of(request)

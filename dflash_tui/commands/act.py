@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dflash_tui.commands import completion
-from dflash_tui.commands.talk import find, has_terminal, in_session, say, store_options
+from dflash_tui.commands.talk import find, has_terminal, in_person, in_session, say, store_options
 from dflash_tui.commands.words import EnvFile, Follow, Gpus, HostName, RunName, Settings
 from dflash_tui.errors import DflashError, UsageError
 
@@ -31,19 +31,22 @@ def launch(
     gpus: Gpus = None,
     env_file: EnvFile = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check everything here, print the config, start nothing.")
+        bool, typer.Option("--dry-run", help="Check everything, print the config and what would run; start nothing.")
     ] = False,
     follow: Follow = False,
 ) -> None:
     """Start a run, detached; returns once it is running, or says why not."""
     from dflash_tui import config, control, recipes
     from dflash_tui.output import report as output
+    from dflash_tui.output.plan import plan_lines
 
     request = control.LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
     if dry_run:
-        checked = recipes.load(recipe, request.settings)
-        config.load().host(host)
+        checked, known = recipes.load(recipe, request.settings), config.load()
+        known.host(host)
         output.dump_json(checked.config, sys.stdout)
+        for line in plan_lines(in_person(partial(control.plan_launch, known, request))):
+            say(line)
         return
 
     fail_unless_finished(in_session(partial(start, partial(control.launch, request=request, warn=say), follow)))

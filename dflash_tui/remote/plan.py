@@ -15,13 +15,17 @@ RUN_ID = "RUN"
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """`argv` has RUN_ID where the run's id will stand; `push_bytes` is 0 when the code lies there already."""
+    """`argv` has RUN_ID where the run's id will stand; `push_bytes` is 0 when the code lies there already.
+
+    `env` names what a person adds to its environment, values are nobody's business.
+    """
 
     host: str
     python: Interpreter
     argv: list[str]
     push_bytes: int
     view: Overview
+    env: tuple[str, ...] = ()
 
 
 async def plan_training(agent: AgentClient, source: Path | None = None) -> LaunchPlan:

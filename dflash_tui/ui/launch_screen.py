@@ -5,8 +5,9 @@ Owns the fields. What they make together stands in `recipe_draft`, how a run is 
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -19,13 +20,17 @@ from textual.worker import Worker
 from dflash_tui import recipes
 from dflash_tui.config import LOCAL
 from dflash_tui.errors import DflashError
+from dflash_tui.output.plan import plan_lines
 from dflash_tui.runs import RunRecord
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.messages import RunOpened
-from dflash_tui.ui.recipe_draft import Draft, config_lines, draft, draft_clone, hint, plan_lines, settings_of
+from dflash_tui.ui.recipe_draft import Draft, config_lines, draft, draft_clone, hint, settings_of, with_env
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, raise_or_tell, tell
 from dflash_tui.ui.seat import Seat
+
+if TYPE_CHECKING:
+    from dflash_tui.remote.plan import LaunchPlan
 
 A_FILE = ""
 # What runs on any machine, of a person who has launched nothing yet.
@@ -49,6 +54,7 @@ class LaunchScreen(Dialog[None]):
         self._origin = origin
         self._first_host = host or (origin.host if origin else None)
         self._draft = Draft({})
+        self._plan: LaunchPlan | None = None
         self._began_at: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -74,6 +80,14 @@ class LaunchScreen(Dialog[None]):
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")
                     yield Static(id="settings-hint", classes="hint")
+                    yield Static(id="env-error", classes="error")
+                    for label, field, example in (
+                        ("GPUs", "gpus", "such as 0,1"),
+                        ("env file", "env-file", "NAME=value lines"),
+                    ):
+                        with Horizontal(classes="launch-row"):
+                            yield Label(label)
+                            yield Input(placeholder=example, compact=True, id=field)
                 with VerticalScroll(id="launch-config", can_focus=True):
                     yield Static(id="config-lines")
             yield Static(id="launch-plan")
@@ -114,6 +128,12 @@ class LaunchScreen(Dialog[None]):
     def _settings(self) -> tuple[str, ...]:
         return settings_of(self.query_one("#settings", TextArea).text)
 
+    @property
+    def _env(self) -> tuple[str | None, str | None]:
+        """The GPUs it may see and the file of its environment, each if given."""
+        gpus, env_file = (self.query_one(field, Input).value.strip() for field in ("#gpus", "#env-file"))
+        return gpus or None, str(Path(env_file).expanduser().absolute()) if env_file else None
+
     @on(Select.Changed, "#recipe")
     def _recipe_chosen(self, event: Select.Changed) -> None:
         self._check()
@@ -134,12 +154,19 @@ class LaunchScreen(Dialog[None]):
         told = self.query_one("#launch-plan", Static)
         told.remove_class("error")
         told.update(Content(visible(f"looking at {host} ...")))
+        self._plan = None
         try:
-            lines = plan_lines(await self._seat.plan(host))
+            self._plan = await self._seat.plan(host)
         except DflashError as e:
-            lines = [f"✗ {visible(str(e))}"]
             told.add_class("error")
-        told.update(Content("\n".join(lines)))
+            told.update(Content(f"✗ {visible(str(e))}"))
+        else:
+            self._show_plan()
+
+    def _show_plan(self) -> None:
+        if self._plan is not None:
+            lines = plan_lines(replace(self._plan, env=self._draft.env))
+            self.query_one("#launch-plan", Static).update(Content("\n".join(lines)))
 
     def _show_silence(self) -> None:
         """What is known to be wrong with the host that is chosen."""
@@ -153,11 +180,13 @@ class LaunchScreen(Dialog[None]):
     def _check(self) -> None:
         """Check the fields as they are, at every keystroke."""
         if self._origin:
-            self._draft = draft_clone(self._origin.config or {}, self._origin.name, self._settings)
+            made = draft_clone(self._origin.config or {}, self._origin.name, self._settings)
         else:
             self.query_one("#path").display = self._is_file
-            self._draft = draft(self._recipe, self._settings)
-        for field in ("recipe", "settings"):
+            made = draft(self._recipe, self._settings)
+        self._draft = with_env(made, *self._env)
+        self._show_plan()
+        for field in ("recipe", "settings", "env"):
             trouble = self._draft.trouble if self._draft.where == field else ""
             error = self.query_one(f"#{field}-error", Static)
             error.display = bool(trouble)
@@ -176,14 +205,21 @@ class LaunchScreen(Dialog[None]):
     def action_launch(self) -> None:
         self._check()
         if self._draft.trouble:
-            at_recipe = self._draft.where == "recipe" and not self._origin
-            self.query_one("#settings" if not at_recipe else "#path" if self._is_file else "#recipe").focus()
+            self.query_one(self._wrong_field).focus()
             self.app.bell()
         elif self._began_at is None:
             self._began_at = time.monotonic()
             self._show_progress()
             # Owned by the app: closing the form must not cut a launch in the middle.
             self.app.run_worker(self._launch(), group="control", exit_on_error=False)
+
+    @property
+    def _wrong_field(self) -> str:
+        if self._draft.where == "env":
+            return "#gpus"
+        if self._draft.where == "settings" or self._origin:
+            return "#settings"
+        return "#path" if self._is_file else "#recipe"
 
     async def _launch(self) -> None:
         from dflash_tui.control import CloneRequest, LaunchRequest
@@ -192,14 +228,16 @@ class LaunchScreen(Dialog[None]):
             tell(self, words, "warning")
 
         name = self.query_one("#name", Input).value.strip() or None
+        gpus, env_file = self._env
         try:
             if self._origin:
-                request = CloneRequest(self._origin.run_id, self._settings, None, self._host, name)
-                record = await self._seat.clone(request, warn)
+                clone = CloneRequest(self._origin.run_id, self._settings, None, self._host, name, gpus, env_file)
+                record = await self._seat.clone(clone, warn)
             else:
                 # `L` may be pressed from another folder.
                 recipe = str(Path(self._recipe).expanduser().absolute()) if self._is_file else self._recipe
-                record = await self._seat.launch(LaunchRequest(recipe, self._host, name, self._settings), warn)
+                request = LaunchRequest(recipe, self._host, name, self._settings, gpus, env_file)
+                record = await self._seat.launch(request, warn)
         except DflashError as e:
             if not self.is_running:
                 raise

@@ -1,20 +1,18 @@
-"""What the launch form makes of its fields: a checked config to look at, or the sentence that says what is wrong; and
-what it says of a host that it asked. Pure but for reading recipe files. Draws nothing, launches nothing.
+"""What the launch form makes of its fields: a checked config to look at, or the sentence that says what is wrong.
+Pure but for reading recipe files. Draws nothing, launches nothing.
 """
 
 import json
-import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from dflash_tui import recipes
 from dflash_tui.errors import UsageError
+from dflash_tui.run_env import run_env
 from dflash_tui.text import visible
-
-if TYPE_CHECKING:
-    from dflash_tui.remote.plan import LaunchPlan
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,9 @@ class Draft:
     config: dict[str, Any]
     changed: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
-    where: Literal["recipe", "settings", ""] = ""
+    where: Literal["recipe", "settings", "env", ""] = ""
+    env: tuple[str, ...] = ()
+    """The names that a person adds to the environment."""
 
 
 def settings_of(text: str) -> tuple[str, ...]:
@@ -43,6 +43,14 @@ def draft(recipe: str, settings: tuple[str, ...]) -> Draft:
 def draft_clone(config: dict[str, Any], name: str, settings: tuple[str, ...]) -> Draft:
     """The same of the config of a run that is called `name`."""
     return _drafted(partial(recipes.change, config, name), settings)
+
+
+def with_env(made: Draft, gpus: str | None, env_file: str | None) -> Draft:
+    """The same draft with the environment that these make."""
+    try:
+        return replace(made, env=tuple(sorted(run_env(Path(env_file) if env_file else None, gpus))))
+    except UsageError as e:
+        return made if made.trouble else replace(made, trouble=str(e).removeprefix("--gpus "), where="env")
 
 
 def _drafted(make: Callable[[tuple[str, ...]], recipes.Recipe], settings: tuple[str, ...]) -> Draft:
@@ -78,15 +86,3 @@ def hint(line: str) -> str:
         return f"{key}: {recipes.allowed(rule)}{unit}; {default}. {rule['help']}"
     found = [name for name in rules if name.startswith(key)]
     return f"{len(found)} keys: {', '.join(found)}" if found and "=" not in line else ""
-
-
-def plan_lines(plan: "LaunchPlan") -> list[str]:
-    """What stands for and against a launch there, and what it will run."""
-    view, packages = plan.view, plan.python.packages
-    python = f"Python {plan.python.version}" + (f", torch {packages['torch']}" if "torch" in packages else "")
-    push = f"push {plan.push_bytes / 1000:,.0f} kB" if plan.push_bytes else "its code is there"
-    parts = [f"{view.latency_ms:.0f} ms", python, f"{view.disk_free / 2**30:,.0f} GiB free", push]
-    parts += [f"GPU {gpu.index} {gpu}" for gpu in view.gpus or ()] or ["no GPU"]
-    if view.living:
-        parts.append(f"{len(view.living)} run{'s' * (len(view.living) != 1)} there now")
-    return [visible("✓ " + " · ".join(parts)), visible("runs: " + shlex.join(plan.argv))]

@@ -56,6 +56,29 @@ async def test_a_run_is_launched_by_keys_alone(recipe_file: Path) -> None:
     assert ("launch", request) in seat.said
 
 
+async def test_a_run_is_given_gpus_and_an_environment_in_the_form(home: Path) -> None:
+    home.mkdir(exist_ok=True)
+    file = home / "my.env"
+    file.write_text("HF_TOKEN=secret\n")
+    async with cockpit([RUN], size=(80, 24)) as (pilot, seat):
+        await pilot.press("n")
+        await sees(pilot, "✓ 12 ms")
+        await pilot.press(*["tab"] * 4)
+        await types(pilot, "0,0")
+        await sees(pilot, "0,0: write the numbers of", "GPUs, each once")
+        await pilot.press("ctrl+s", "backspace")
+        await types(pilot, "1")
+        await pilot.press("tab")
+        await types(pilot, str(file))
+        await sees(pilot, "with: CUDA_VISIBLE_DEVICES, HF_TOKEN")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "step 1/600")
+        assert "secret" not in screen_text(pilot.app)
+    assert [request for what, request in seat.said if what == "launch"] == [
+        LaunchRequest("tiny", "local", gpus="0,1", env_file=str(file))
+    ]
+
+
 async def test_the_form_checks_at_every_key_and_a_wrong_one_is_not_launched(recipe_file: Path) -> None:
     async with cockpit([RUN], size=(80, 24)) as (pilot, seat):
         await pilot.press("n")

@@ -28,7 +28,9 @@ def saved(step: int) -> AbstractContextManager[DflashApp]:
 async def fill_in(pilot: Pilot[None]) -> None:
     await pilot.press("n", "tab", "tab", "tab")
     await types(pilot, "lr=0.001")
-    await sees(pilot, "* lr = 0.001", "✓ 12 ms")
+    await pilot.press("tab")
+    await types(pilot, "0,1")
+    await sees(pilot, "* lr = 0.001", "with: CUDA_VISIBLE_DEVICES")
 
 
 async def change(pilot: Pilot[None]) -> None:
