@@ -38,6 +38,23 @@ class Blocks:
     labels: Tensor
     supervised: Tensor
 
+    @property
+    def tokens(self) -> Tensor:
+        """The tokens that `inputs` are made of, [rows, blocks + 1]: the anchors', and the mask that stands in all slots
+        behind them."""
+        return torch.cat((self.inputs[..., 0], self.inputs[:, :1, -1]), dim=1)
+
+    def spread(self, of_tokens: Tensor) -> Tensor:
+        """What is known of `tokens` [rows, blocks + 1, ...], slot by slot: [rows, blocks * block_size, ...]."""
+        anchors, mask = of_tokens[:, :-1, None], of_tokens[:, -1:, None]
+        size = self.inputs.shape[-1]
+        masks = mask.expand(-1, anchors.shape[1], size - 1, *mask.shape[3:])
+        return torch.cat((anchors, masks), dim=2).flatten(1, 2)
+
+    def keep(self, of_slots: Tensor) -> Tensor:
+        """Of what is known slot by slot, that of the supervised ones: [supervised, ...]."""
+        return of_slots.flatten(0, 1)[self.supervised.flatten()]
+
 
 def eligible(response: Tensor, begins: Tensor | None = None) -> Tensor:
     """Where a block may begin: its first token and the one after it belong to a response. [rows, tokens]."""

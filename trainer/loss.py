@@ -80,12 +80,12 @@ def weighted_mean(losses: Tensor, weights: Tensor) -> Tensor:
 def score(
     target: Target, hidden: Tensor, blocks: Blocks, final: Tensor | None, scoring: Scoring
 ) -> tuple[Tensor, Tally, Tensor]:
-    """The weighted sum of losses over the final `hidden` [sequences, blocks * block_size, hidden], the counts, and how
-    many slots of each block are right without a gap [sequences, blocks].
+    """The weighted sum of losses over the final `hidden` [supervised slots, hidden], the counts, and how many slots of
+    each block are right without a gap [sequences, blocks].
 
     The sum is not yet divided: what it is to be divided by is the counts' `weight`, which other micro-batches and
     processes add to. `final` [sequences, tokens, hidden], the target's last layer, makes the target's own choices the
-    labels; without it they are the tokens. The head runs over supervised slots only.
+    labels; without it they are the tokens.
     """
     supervised = blocks.supervised
     teacher = None
@@ -94,8 +94,7 @@ def score(
         # What the target says after the token before the slot's own is what it says in the slot's place.
         teacher = target.normed(final[rows[supervised], blocks.places[supervised] - 1])
     wanted = blocks.labels[supervised]
-    slots = hidden.view(*supervised.shape, -1)[supervised]
-    scores = head_scores(target.output_head, slots, wanted, teacher, scoring.mix)
+    scores = head_scores(target.output_head, hidden, wanted, teacher, scoring.mix)
 
     def spread(flat: Tensor) -> Tensor:
         """Every slot of every block again; what is not supervised is 0 and is not looked at."""

@@ -21,6 +21,8 @@ KeysValues = tuple[Tensor, Tensor]
 Rotary = tuple[Tensor, Tensor]
 # (queries, keys and values of the context, keys and values of the blocks) -> what the queries read, shaped like them.
 Attend = Callable[[Tensor, KeysValues, KeysValues], Tensor]
+# Rows of a tensor, each once, several times or not at all.
+Pick = Callable[[Tensor], Tensor]
 # How many positions back a layer sees, its own included; None is all of them.
 Window = int | None
 # One way to attend for each window that a layer has.
@@ -51,6 +53,10 @@ class DraftShape:
         return len(self.windows)
 
 
+def _as_it_is(rows: Tensor) -> Tensor:
+    return rows
+
+
 def rotate(x: Tensor, rotary: Rotary) -> Tensor:
     """Applies position encodings to [sequences, heads, tokens, head_dim], halves paired as in Llama."""
     cos, sin = (part.unsqueeze(1) for part in rotary)
@@ -72,16 +78,18 @@ class Attention(nn.Module):
         self.q_norm = RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
         self.k_norm = RMSNorm(shape.head_dim, eps=shape.rms_norm_eps)
 
-    def keys_values(self, x: Tensor, rotary: Rotary) -> KeysValues:
+    def keys_values(self, x: Tensor, rotary: Rotary, spread: Pick = _as_it_is) -> KeysValues:
         """Of features or of block tokens x [sequences, tokens, hidden]: the same projections serve both."""
-        keys = self.k_norm(self._heads(self.k_proj(x))).transpose(1, 2)
-        return rotate(keys, rotary), self._heads(self.v_proj(x)).transpose(1, 2)
+        keys = spread(self.k_norm(self._heads(self.k_proj(x)))).transpose(1, 2)
+        return rotate(keys, rotary), spread(self._heads(self.v_proj(x))).transpose(1, 2)
 
-    def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
-        """Of block tokens x [sequences, tokens, hidden], shaped like them."""
-        queries = rotate(self.q_norm(self._heads(self.q_proj(x))).transpose(1, 2), rotary)
-        read = attend(queries, context, self.keys_values(x, rotary))
-        out: Tensor = self.o_proj(read.transpose(1, 2).flatten(2))
+    def forward(
+        self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend, spread: Pick, keep: Pick
+    ) -> Tensor:
+        """Of block tokens x [sequences, tokens, hidden], shaped like those that are kept."""
+        queries = rotate(spread(self.q_norm(self._heads(self.q_proj(x)))).transpose(1, 2), rotary)
+        read = attend(queries, context, self.keys_values(x, rotary, spread))
+        out: Tensor = self.o_proj(keep(read.transpose(1, 2).flatten(2)))
         return out
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -113,8 +121,11 @@ class DecoderLayer(nn.Module):
         self.post_attention_layernorm = RMSNorm(shape.hidden_size, eps=shape.rms_norm_eps)
         self.mlp = MLP(shape)
 
-    def forward(self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend) -> Tensor:
-        x = x + self.self_attn(self.input_layernorm(x), rotary, context, attend)
+    def forward(
+        self, x: Tensor, rotary: Rotary, context: KeysValues, attend: Attend, spread: Pick, keep: Pick
+    ) -> Tensor:
+        read = self.self_attn(self.input_layernorm(x), rotary, context, attend, spread, keep)
+        x = keep(spread(x)) + read
         out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
         return out
 
@@ -148,14 +159,28 @@ class Drafter(nn.Module):
         features = self.hidden_norm(self.fc(taps.to(self.fc.weight.dtype)))
         return [layer.self_attn.keys_values(features, rotary) for layer in self._decoder_layers()]
 
-    def forward(self, x: Tensor, rotary: Rotary, context: list[KeysValues], attends: Attends) -> Tensor:
-        """Final hidden states, ready for the target's head, of embedded block tokens x [sequences, tokens, hidden]."""
+    def forward(
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        context: list[KeysValues],
+        attends: Attends,
+        spread: Pick = _as_it_is,
+        keep: Pick = _as_it_is,
+    ) -> Tensor:
+        """Final hidden states, ready for the target's head, of embedded block tokens x [sequences, tokens, hidden].
+
+        Tokens that are the same are projected once in the first layer: `spread` makes block tokens of the rows of x.
+        Of those that `keep` leaves out, the last layer makes keys and values only.
+        """
         x = x.to(self.fc.weight.dtype)
-        for layer, window, keys_values in zip(self._decoder_layers(), self.shape.windows, context, strict=True):
+        last = self.shape.num_layers - 1
+        for i, (layer, window) in enumerate(zip(self._decoder_layers(), self.shape.windows, strict=True)):
+            picks = (spread if i == 0 else _as_it_is, keep if i == last else _as_it_is)
             if self.recompute and torch.is_grad_enabled():
-                x = checkpoint(layer, x, rotary, keys_values, attends[window], use_reentrant=False)
+                x = checkpoint(layer, x, rotary, context[i], attends[window], *picks, use_reentrant=False)
             else:
-                x = layer(x, rotary, keys_values, attends[window])
+                x = layer(x, rotary, context[i], attends[window], *picks)
         out: Tensor = self.norm(x)
         return out
 

@@ -50,10 +50,12 @@ class Objective:
         blocks = cut(batch, anchors, self.block_size, target.mask_token_id)
         context = self.drafter.context(features.taps, target.rotary(batch.positions))
         hidden = self.drafter(
-            target.embed(blocks.inputs.flatten(1)),
+            target.embed(blocks.tokens),
             target.rotary(blocks.positions.flatten(1)),
             context,
             self.attention.attends(anchors, batch.tokens.shape[1], self.block_size, set(self.drafter.shape.windows)),
+            blocks.spread,
+            blocks.keep,
         )
         return score(target, hidden, blocks, features.final, self.scoring)
 
