@@ -7,6 +7,7 @@ is what a block may see: `attend` is passed in, so that training, decoding and t
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -60,8 +61,31 @@ def _as_it_is(rows: Tensor) -> Tensor:
 def rotate(x: Tensor, rotary: Rotary) -> Tensor:
     """Applies position encodings to [sequences, heads, tokens, head_dim], halves paired as in Llama."""
     cos, sin = (part.unsqueeze(1) for part in rotary)
-    low, high = x.chunk(2, dim=-1)
-    return x * cos + torch.cat((-high, low), dim=-1) * sin
+    out: Tensor = _Rotation.apply(x, cos, sin)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Rotation(torch.autograd.Function):
+    """Written out, since autograd makes five passes over the tensor each way, and this two."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        ctx.save_for_backward(cos, sin)
+        ctx.dtype = x.dtype
+        return _rotated(x.to(cos.dtype), cos, sin, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        cos, sin = ctx.saved_tensors
+        return _rotated(upstream[0], cos, sin, -1).to(ctx.dtype), None, None
+
+
+def _rotated(x: Tensor, cos: Tensor, sin: Tensor, way: int) -> Tensor:
+    out = x * cos
+    (low, high), (out_low, out_high), (sin_low, sin_high) = (part.chunk(2, dim=-1) for part in (x, out, sin))
+    out_low.addcmul_(high, sin_low, value=-way)
+    out_high.addcmul_(low, sin_high, value=way)
+    return out
 
 
 class Attention(nn.Module):
