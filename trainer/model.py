@@ -72,7 +72,7 @@ class _Rotation(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         ctx.save_for_backward(cos, sin)
         ctx.dtype = x.dtype
-        return _rotated(x.to(cos.dtype), cos, sin, 1)
+        return _rotated(x, cos, sin, 1)
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
@@ -82,7 +82,7 @@ class _Rotation(torch.autograd.Function):
 
 def _rotated(x: Tensor, cos: Tensor, sin: Tensor, way: int) -> Tensor:
     out = x * cos
-    (low, high), (out_low, out_high), (sin_low, sin_high) = (part.chunk(2, dim=-1) for part in (x, out, sin))
+    (low, high), (out_low, out_high), (sin_low, sin_high) = (part.to(out.dtype).chunk(2, -1) for part in (x, out, sin))
     out_low.addcmul_(high, sin_low, value=-way)
     out_high.addcmul_(low, sin_high, value=way)
     return out
