@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test bench clean
+.PHONY: demo test check suite bench clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.demo
@@ -14,10 +14,15 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	@sh tests/pvehost/install.sh
+	@$(MAKE) -j 2 check suite
+
+check:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+suite:
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.test

@@ -1,5 +1,6 @@
 """What every test gets: an empty home of its own, and never the person's."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,9 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something of the machine, nothing of what is tested.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+# Several tests run at a time, so no thread of torch has a core for itself, and no trainer has to find that out.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 DATA = Path(__file__).parent / "data"
 pytest_plugins = ["tests.pvehost.fixtures"]

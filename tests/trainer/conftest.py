@@ -1,13 +1,8 @@
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# Before torch is imported: waiting threads that spin make the tests crawl on a busy machine.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-
 import torch
 import transformers
 
