@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
@@ -65,15 +65,24 @@ def apart(work: Callable[[], T], stop: Callable[[], None]) -> T:
         nonlocal is_pressed
         is_pressed = True
 
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as e:  # noqa: BLE001 - raised below, by whoever waits for it
+            future.set_exception(e)
+
+    # No pool: the interpreter joins a pool's threads once more when it ends, where a Ctrl-C leaves a traceback.
+    thread = threading.Thread(target=run, name="apart")
     before = signal.signal(signal.SIGINT, press)
     try:
-        with ThreadPoolExecutor(1, "apart") as pool:
-            future = pool.submit(work)
-            while not future.done():
-                if is_pressed:
-                    # Again and again: one that comes between two steps of the engine is lost.
-                    stop()
-                wait([future], _AGAIN_S)
+        thread.start()
+        while thread.is_alive():
+            if is_pressed:
+                # Again and again: one that comes between two steps of the engine is lost.
+                stop()
+            thread.join(_AGAIN_S)
     finally:
         signal.signal(signal.SIGINT, before)
     if is_pressed:
