@@ -231,8 +231,7 @@ async def plan_training(config: Config, host: str) -> LaunchPlan:
 
 
 async def plan_launch(config: Config, request: LaunchRequest) -> LaunchPlan:
-    """The same of a request. Errors as in `launch`."""
-    recipes.load(request.recipe, request.settings)
+    """The same of a request, whose recipe is not looked at. Errors as in `launch`."""
     env = _env_of(request)
     return replace(await plan_training(config, request.host), env=tuple(sorted(env)))
 

@@ -195,7 +195,7 @@ class Drafter(nn.Module):
         """Final hidden states, ready for the target's head, of embedded block tokens x [sequences, tokens, hidden].
 
         Tokens that are the same are projected once in the first layer: `spread` makes block tokens of the rows of x.
-        Of those that `keep` leaves out, the last layer makes keys and values only.
+        Those that `keep` leaves out end behind the last layer's attention.
         """
         x = x.to(self.fc.weight.dtype)
         last = self.shape.num_layers - 1

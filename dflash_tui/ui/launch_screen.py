@@ -80,11 +80,12 @@ class LaunchScreen(Dialog[None]):
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")
                     yield Static(id="settings-hint", classes="hint")
-                    yield Static(id="env-error", classes="error")
                     for label, field, example in (
                         ("GPUs", "gpus", "such as 0,1"),
                         ("env file", "env-file", "NAME=value lines"),
                     ):
+                        # Above, where the last one's is in sight at 80x24 too.
+                        yield Static(id=f"{field}-error", classes="error")
                         with Horizontal(classes="launch-row"):
                             yield Label(label)
                             yield Input(placeholder=example, compact=True, id=field)
@@ -186,7 +187,7 @@ class LaunchScreen(Dialog[None]):
             made = draft(self._recipe, self._settings)
         self._draft = with_env(made, *self._env)
         self._show_plan()
-        for field in ("recipe", "settings", "env"):
+        for field in ("recipe", "settings", "gpus", "env-file"):
             trouble = self._draft.trouble if self._draft.where == field else ""
             error = self.query_one(f"#{field}-error", Static)
             error.display = bool(trouble)
@@ -196,6 +197,9 @@ class LaunchScreen(Dialog[None]):
             for text, is_changed in config_lines(self._draft)
         ]
         self.query_one("#config-lines", Static).update(Content("\n").join(lines))
+        if self._draft.trouble and self.focused:
+            # What is wrong takes lines, and may push the field that is typed in out of sight.
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
 
     @on(TextArea.SelectionChanged)
     def _show_hint(self, event: TextArea.SelectionChanged) -> None:
@@ -215,11 +219,9 @@ class LaunchScreen(Dialog[None]):
 
     @property
     def _wrong_field(self) -> str:
-        if self._draft.where == "env":
-            return "#gpus"
-        if self._draft.where == "settings" or self._origin:
-            return "#settings"
-        return "#path" if self._is_file else "#recipe"
+        if self._draft.where == "recipe" and not self._origin:
+            return "#path" if self._is_file else "#recipe"
+        return "#settings" if self._draft.where == "recipe" else f"#{self._draft.where}"
 
     async def _launch(self) -> None:
         from dflash_tui.control import CloneRequest, LaunchRequest

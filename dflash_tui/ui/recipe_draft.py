@@ -22,7 +22,7 @@ class Draft:
     config: dict[str, Any]
     changed: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
-    where: Literal["recipe", "settings", "env", ""] = ""
+    where: Literal["recipe", "settings", "gpus", "env-file", ""] = ""
     env: tuple[str, ...] = ()
     """The names that a person adds to the environment."""
 
@@ -47,10 +47,14 @@ def draft_clone(config: dict[str, Any], name: str, settings: tuple[str, ...]) ->
 
 def with_env(made: Draft, gpus: str | None, env_file: str | None) -> Draft:
     """The same draft with the environment that these make."""
+    where: Literal["gpus", "env-file"] = "gpus"
     try:
-        return replace(made, env=tuple(sorted(run_env(Path(env_file) if env_file else None, gpus))))
+        named = set(run_env(None, gpus))
+        where = "env-file"
+        named |= set(run_env(Path(env_file) if env_file else None, None))
     except UsageError as e:
-        return made if made.trouble else replace(made, trouble=str(e).removeprefix("--gpus "), where="env")
+        return made if made.trouble else replace(made, trouble=str(e).removeprefix("--gpus "), where=where)
+    return replace(made, env=tuple(sorted(named)))
 
 
 def _drafted(make: Callable[[tuple[str, ...]], recipes.Recipe], settings: tuple[str, ...]) -> Draft:

@@ -69,7 +69,11 @@ async def test_a_run_is_given_gpus_and_an_environment_in_the_form(home: Path) ->
         await pilot.press("ctrl+s", "backspace")
         await types(pilot, "1")
         await pilot.press("tab")
-        await types(pilot, str(file))
+        await types(pilot, f"{file}x")
+        await sees(pilot, "be read: No such file", "env file")
+        await pilot.press("shift+tab", "ctrl+s")
+        assert pilot.app.focused and pilot.app.focused.id == "env-file", "the field that is wrong"
+        await pilot.press("end", "backspace")
         await sees(pilot, "with: CUDA_VISIBLE_DEVICES, HF_TOKEN")
         await pilot.press("ctrl+s")
         await sees(pilot, "step 1/600")
