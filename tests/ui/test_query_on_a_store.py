@@ -28,6 +28,7 @@ async def asks(pilot: Pilot[None], sql: str) -> None:
     await pilot.press("ctrl+r")
 
 
+@pytest.mark.usefixtures("busy_process")
 async def test_case41_keys_answer_during_a_long_query_which_can_be_cancelled() -> None:
     async with session((120, 40)) as pilot:
         database: Any = pilot.app.seat._session.store  # type: ignore[attr-defined]
