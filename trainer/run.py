@@ -19,6 +19,7 @@ from trainer.comparison import compare
 from trainer.config import Config
 from trainer.engine import be_exact
 from trainer.errors import RunError, is_out_of_memory
+from trainer.heap import keep_memory
 from trainer.log import Log
 from trainer.preparation import prepare_data
 from trainer.ranks import Ranks
@@ -35,6 +36,7 @@ def run(config: Config) -> int:
     stop.listen()
     torch.set_num_threads(config["threads"] or max(1, _num_cores() // ranks.count))
     be_exact(config["device"])
+    keep_memory()
     folder = Path(config["run_dir"])
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,7 @@ from tests.trainer.trainer_setup import checked
 from trainer.attention import Attention
 from trainer.batches import Batch
 from trainer.engine import Engine, Step, be_exact
+from trainer.heap import keep_memory
 from trainer.loss import make_scoring
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
@@ -39,6 +40,7 @@ def stepper(shape: Shape, target: Path, **changes: Any) -> Callable[[], Step]:
     )
     # As a run on a CPU does.
     be_exact(config["device"])
+    keep_memory()
     frozen = Target(config)
     objective = Objective(
         frozen,
