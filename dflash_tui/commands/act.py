@@ -43,9 +43,9 @@ def launch(
     request = control.LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
     if dry_run:
         checked, known = recipes.load(recipe, request.settings), config.load()
-        known.host(host)
+        plan = in_person(partial(control.plan_launch, known, request))
         output.dump_json(checked.config, sys.stdout)
-        for line in plan_lines(in_person(partial(control.plan_launch, known, request))):
+        for line in plan_lines(plan):
             say(line)
         return
 

@@ -29,6 +29,7 @@ def test_a_run_is_launched_stopped_and_resumed_without_a_gap_or_a_double(home: P
     assert planned.code == 0 and planned.json()["target"] == "tiny"
     assert "-m trainer" in planned.err and "/dflash-runs/RUN/attempts/1/config.json" in planned.err
     assert "with: CUDA_VISIBLE_DEVICES\n" in planned.err and not list(home.rglob("run.json"))
+    assert "each once" in refused(dflash("launch", "tiny", "--gpus", "0,0", "--dry-run"), 2)
     started = time.monotonic()
     said = dflash("launch", "tiny", "--name", "Mine", "--set", "total_steps=100000", *SMALL)
     assert said.code == 0, said.err
