@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,26 @@ async def test_a_server_that_allows_two_programs_carries_twelve(narrow: SshServe
     await asyncio.gather(*(one.run(["true"]) for _ in range(5)))
     assert 6 <= num_connections() <= 8
     await _talk(lasting)
+    await one.close()
+
+
+async def test_a_place_that_the_server_has_still_to_clear_is_waited_for(
+    box: SshServer, ssh_config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """case64."""
+    ssh_config.write_text(stanza("box", box, box.user))
+    one, num_refused, really = host(), 0, pool._open
+
+    async def refuse_twice(*words: Any) -> Any:
+        nonlocal num_refused
+        if num_refused < 2:
+            num_refused += 1
+            raise pool._FullError
+        return await really(*words)
+
+    await one.run(["true"])
+    monkeypatch.setattr(pool, "_open", refuse_twice)
+    assert (await one.run(["echo", "in"])).stdout == b"in\n" and num_refused == 2
     await one.close()
 
 

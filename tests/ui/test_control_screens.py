@@ -70,7 +70,8 @@ async def test_a_run_is_given_gpus_and_an_environment_in_the_form(home: Path) ->
         await types(pilot, "1")
         await pilot.press("tab")
         await types(pilot, f"{file}x")
-        await sees(pilot, "be read: No such file", "env file")
+        await until(pilot, lambda: pilot.app.screen.query_one("#env-file-error").display, "what is wrong with the file")
+        await sees(pilot, "env file")
         await pilot.press("shift+tab", "ctrl+s")
         assert pilot.app.focused and pilot.app.focused.id == "env-file", "the field that is wrong"
         await pilot.press("end", "backspace")

@@ -49,8 +49,8 @@ async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
         await sees(pilot, "other")
         await pilot.press("enter")
         await sees(pilot, "✖ 1 ▲ 2", "✖ NaN streak", "→ go back", "▲ vanishing gradients")
+        await until(pilot, lambda: "✖ 1 ▲ 2" in screen_text(pilot.app).splitlines()[0], "the count in the status line")
         text = screen_text(pilot.app)
-        assert "✖ 1 ▲ 2" in text.splitlines()[0]
         assert text.index("NaN streak") < text.index("vanishing gradients")
         # One sentence has its next, the others when there is room.
         await sees_no(pilot, "look at the loss and the batch")

@@ -5,6 +5,7 @@ learned. It drops what connects beyond 10 at once (MaxStartups).
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,7 @@ MAX_CONNECTS = 8
 _MAX_LINKS = 16
 _OPEN_S = 20.0
 _CLOSE_S = 2.0
+_AGAIN_S = 0.05
 # Of open-failure reasons: "administratively prohibited" (by name 1), "connect failed" (2, what OpenSSH says at its
 # limit) and "resource shortage" (4).
 _FULL = (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)
@@ -42,6 +44,7 @@ class _Link:
         self.capacity = MAX_CHANNELS
         self.num_open = 0
         self.num_lasting = 0
+        self.has_carried = False
 
     def has_room(self, *, is_brief: bool) -> bool:
         return self.num_open < self.capacity and (is_brief or self.num_lasting < MAX_LASTING)
@@ -63,13 +66,16 @@ class Pool:
 
     async def open(self, command: str, name: str, *, is_brief: bool) -> "PooledChannel":
         """A program that was started on a connection with room for it. `name` is who asks, for the sentences."""
+        deadline = time.monotonic() + _OPEN_S
         while True:
             link = await self._link(name, is_brief=is_brief)
             release = partial(self._release, link, is_brief=is_brief)
             link.num_open += 1
             link.num_lasting += not is_brief
             try:
-                return PooledChannel(await _open(link.connection, command, name), release)
+                channel = await _open(link.connection, command, name)
+                link.has_carried = True
+                return PooledChannel(channel, release)
             except _StaleError:
                 # It died unnoticed, before anything was started on it: that is no one's loss.
                 release()
@@ -77,8 +83,12 @@ class Pool:
                 self._links = [one for one in self._links if one is not link]
             except _FullError:
                 release()
-                link.capacity = max(1, link.num_open)
-                if link.num_open == 0:
+                if link.num_open > 0:
+                    link.capacity = link.num_open
+                elif link.has_carried and time.monotonic() < deadline:
+                    # What has just ended here the server has still to clear away.
+                    await asyncio.sleep(_AGAIN_S)
+                else:
                     raise UnreachableError(
                         f"{name}: its SSH server starts no program for us: allow sessions for this user (MaxSessions)"
                     ) from None
