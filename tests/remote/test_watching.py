@@ -83,7 +83,8 @@ async def test_a_host_that_is_slow_or_silent_delays_no_other(
         await until_steps(session, runs["dark"], 5)
         proxies[0].delay_s = 0.0
         proxies[1].reset()
-        await until_steps(session, runs["dark"], 5)
+        # Longer than a login and a start together may take before they are given up.
+        await until_steps(session, runs["dark"], 5, timeout_s=60)
         for name, run_id in runs.items():
             stopped = await control.stop(session, run_id, kill=True)
             assert stopped.state == "stopped"

@@ -27,7 +27,8 @@ MAX_CONNECTS = 8
 _MAX_LINKS = 16
 _OPEN_S = 20.0
 _CLOSE_S = 2.0
-_AGAIN_S = 0.05
+# How long a server may take to clear away what has ended, and how often it is asked.
+_CLEARED_S, _AGAIN_S = 2.0, 0.05
 # Of open-failure reasons: "administratively prohibited" (by name 1), "connect failed" (2, what OpenSSH says at its
 # limit) and "resource shortage" (4).
 _FULL = (asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, asyncssh.OPEN_CONNECT_FAILED, asyncssh.OPEN_RESOURCE_SHORTAGE)
@@ -66,7 +67,7 @@ class Pool:
 
     async def open(self, command: str, name: str, *, is_brief: bool) -> "PooledChannel":
         """A program that was started on a connection with room for it. `name` is who asks, for the sentences."""
-        deadline = time.monotonic() + _OPEN_S
+        deadline = time.monotonic() + _CLEARED_S
         while True:
             link = await self._link(name, is_brief=is_brief)
             release = partial(self._release, link, is_brief=is_brief)
