@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
+# Tests start hundreds of processes: each would compile all it imports anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check suite bench clean
 .DELETE_ON_ERROR:
 
