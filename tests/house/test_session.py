@@ -91,7 +91,9 @@ async def test_a_host_that_left_the_config_is_silent_and_holds_up_no_other() -> 
         assert await state(session, "lost") == "running"
 
 
-async def test_a_run_on_screen_does_not_shorten_the_wait_for_a_silent_host() -> None:
+async def test_a_run_on_screen_does_not_shorten_the_wait_for_a_silent_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So long that it is not over by itself, however slow the machine is.
+    monkeypatch.setattr("random.uniform", lambda least, most: 60.0)
     async with seated() as session:
         register(session, "lost", host="gpu9")
         await session.refresh()
