@@ -29,7 +29,7 @@ signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
 log, how = sys.argv[1:3]
 if how == "deaf":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=own)
+children = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", log], start_new_session=own)
             for own in (False, True)] if how in ("open", "deaf") else []
 print("children", *[child.pid for child in children], file=sys.stderr, flush=True)
 file = open(log, "a", buffering=1) if how in ("open", "deaf") else None
@@ -71,11 +71,14 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return process
 
     yield begin
+    # A writer that has ended has left its children to others; they have its log among their words too.
+    found = {process.pid for process in begun}
+    for which in (["-f", str(tmp_path / LOG)], *(["-P", str(process.pid)] for process in begun)):
+        found |= set(map(int, subprocess.run(["pgrep", *which], capture_output=True, text=True).stdout.split()))
+    for pid in found:
+        if lives(pid):
+            os.kill(pid, signal.SIGKILL)
     for process in begun:
-        children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
-        for pid in [process.pid, *map(int, children)]:
-            if lives(pid):
-                os.kill(pid, signal.SIGKILL)
         process.wait()
         assert process.stderr
         process.stderr.close()

@@ -3,8 +3,10 @@ while it is followed stays forgotten."""
 
 import asyncio
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from ..pvehost.fixtures import reach_by
 from ..pvehost.proxy import FaultProxy
 from ..pvehost.sshd import SshServer
 from ..seat import seated
-from .far_side import assert_nobody_lives_below
+from .far_side import assert_nobody_lives_below, processes_below
 from .nvidia import FakeNvidiaSmi
 
 pytestmark = pytest.mark.slow
@@ -49,10 +51,13 @@ def steps(session: Session, run_id: str) -> int:
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
+def script(tmp_path: Path) -> Iterator[Path]:
+    """Runs of it are gone after the test, also after one that failed in the middle."""
     file = tmp_path / "endless.py"
     file.write_text(ENDLESS)
-    return file
+    yield file
+    for pid in processes_below(tmp_path):
+        os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_host_that_is_slow_or_silent_delays_no_other(
