@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def script(tmp_path: Path) -> Iterator[Path]:
     file.write_text(ENDLESS)
     yield file
     for pid in processes_below(tmp_path):
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 async def test_a_host_that_is_slow_or_silent_delays_no_other(
