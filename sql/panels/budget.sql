@@ -8,31 +8,44 @@
 -- window: run
 -- cache: run
 with seen as not materialized (
-  select step, epoch, "time", attempt, generation * 1_000_000_000_000 + line_no as place, tokens,
+  select step, if(isfinite(epoch), epoch, null) as epoch, if(isfinite(tokens), tokens, null) as tokens, "time",
+    attempt, line_no, if(isfinite("time") and step is not null, line_no, null) as timed_line,
     avg_batch_size * avg_seq_len as product, tok_per_sec
   from core where run = $run and (step between $first and $last or $first is null)
 ),
-whole as (
-  select max(step) as last_step, max(epoch) filter (isfinite(epoch)) as epoch,
-    avg(if(isfinite(tokens), tokens, null)) as tokens_mean, sum(if(isfinite(tokens), tokens, null)) as tokens_sum,
-    avg(if(isfinite(product), product, null)) as product_mean, sum(if(isfinite(product), product, null)) as product_sum,
-    avg(if(isfinite(tok_per_sec), tok_per_sec, null)) as rate
-  from seen
+-- One look at the rows for all that is of each attempt, or of their sum. Of an attempt's rows with a step no two have
+-- the same line: they lie in one generation of the log.
+by_attempt as materialized (
+  select attempt, max(step) as last_step, max(epoch) as epoch, sum(tokens) as tokens_sum, count(tokens) as tokens_n,
+    min(timed_line) as head, max(timed_line) as tail, count(step) as stepped, max(step) - min(step) as span
+  from seen group by attempt
 ),
-spans as (
-  select arg_min((step, "time"), place) filter (isfinite("time")) as head,
-    arg_max((step, "time"), place) filter (isfinite("time")) as tail, count(*) as stepped, max(step) - min(step) as span
-  from seen where step is not null group by attempt
+whole as (
+  select max(last_step) as last_step, max(epoch) as epoch, sum(tokens_sum) as tokens_sum, sum(tokens_n) as tokens_n,
+    count(head) as timed, coalesce(round(sum(span) / nullif(sum(stepped - 1) filter (stepped > 0), 0)), 1) as every,
+    sum(span) + every * count(span) as covered
+  from by_attempt
+),
+-- The differences between neighbouring rows of an attempt add up to its last row minus its first.
+travelled as (
+  select sum(steps) as steps, sum(seconds) as seconds from (
+    select arg_max(step, line_no) - arg_min(step, line_no) as steps,
+      arg_max("time", line_no) - arg_min("time", line_no) as seconds
+    from seen where (attempt, line_no) in (select attempt, unnest([head, tail]) from by_attempt) and step is not null
+    group by attempt)
+),
+-- What stands in for tokens and for time; nothing of it is read where both are logged.
+instead as (
+  select sum(if(isfinite(product), product, null)) as product_sum, count_if(isfinite(product)) as product_n,
+    avg(if(isfinite(tok_per_sec), tok_per_sec, null)) as rate
+  from seen where (select tokens_n = 0 or timed = 0 from whole)
 ),
 pace as (
   select last_step, total_steps, epoch,
-    coalesce(if(every > 1, tokens_sum / covered, tokens_mean), product_mean) as per_step,
-    coalesce(tokens_sum, product_sum) as total, epochs, tokens_mean is not null as has_tokens, every,
+    coalesce(tokens_sum / if(every > 1, covered, tokens_n), product_sum / product_n) as per_step,
+    coalesce(tokens_sum, product_sum) as total, epochs, tokens_n > 0 as has_tokens, every,
     case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
-  from whole, (
-    select count(head) as timed, sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds,
-      coalesce(round(sum(span) / nullif(sum(stepped - 1), 0)), 1) as every, sum(span) + every * count(*) as covered
-    from spans)
+  from whole, travelled, instead
     left join (select total_steps from runs where run = $run) on true
     left join (
       select arg_max(try_cast(extra->'config'->>'epochs' as double), generation * 1_000_000_000_000 + line_no) as epochs

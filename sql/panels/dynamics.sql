@@ -13,21 +13,26 @@
 -- cache: run
 with seen as not materialized (
   select step, loss, accuracy, ddtree_streak8, lr, noise_std, avg_batch_size, avg_seq_len, tokens, tok_per_sec, "time",
-    attempt, generation * 1_000_000_000_000 + line_no as place, avg_batch_size * avg_seq_len as product
+    attempt, line_no, generation * 1_000_000_000_000 + line_no as place, avg_batch_size * avg_seq_len as product,
+    if(isfinite(tokens), tokens, null) as t, if(isfinite("time") and step is not null, line_no, null) as timed_line
   from core where run = $run and (step between $first and $last or $first is null)
 ),
+-- One look at the rows for all that is of each attempt, or of their sum. Of an attempt's rows with a step no two have
+-- the same line: they lie in one generation of the log.
+by_attempt as materialized (
+  select attempt, count(*) as rows, min(step) as first_step, max(step) as last_step, count(tokens) as tokens_logged,
+    sum(t) as tokens_sum, count(t) as tokens_n, count(timed_line) as timed, min(timed_line) as head,
+    max(timed_line) as tail, count(step) as stepped
+  from seen group by attempt
+),
 whole as (
-  select *, $a_first is null and last_step < 20_000 as is_short, greatest(rows // 5, 1) as fifth,
-    if(tokens_n > 0, tokens_sum, product_sum) as total, if(tokens_n > 0, tokens_n, product_n) as total_n,
-    if(tokens_n > 0, tokens_logged, product_logged) as total_logged
-  from (
-    select count(*) as rows, min(step) as first_step, max(step) as last_step,
-      count(tokens) as tokens_logged, count_if(isfinite(tokens)) as tokens_n,
-      sum(if(isfinite(tokens), tokens, null)) as tokens_sum,
-      count(product) as product_logged, count_if(isfinite(product)) as product_n,
-      sum(if(isfinite(product), product, null)) as product_sum,
-      count_if(isfinite(tok_per_sec)) as rate_n, avg(if(isfinite(tok_per_sec), tok_per_sec, null)) as rate
-    from seen)
+  select *, $a_first is null and last_step < 20_000 as is_short, greatest(rows // 5, 1) as fifth from (
+    select coalesce(sum(rows), 0)::bigint as rows, min(first_step) as first_step, max(last_step) as last_step,
+      sum(tokens_logged) as tokens_logged, sum(tokens_sum) as tokens_sum, coalesce(sum(tokens_n), 0) as tokens_n,
+      coalesce(sum(timed), 0)::bigint as timed, coalesce(sum(greatest(timed - 1, 0)), 0)::bigint as pairs,
+      coalesce(round(sum(last_step - first_step) / nullif(sum(stepped - 1) filter (stepped > 0), 0)), 1) as every,
+      sum(last_step - first_step) + every * count(first_step) as covered
+    from by_attempt)
 ),
 
 -- Early against late. A side is a stretch of steps or, in a short run, of rows.
@@ -112,20 +117,27 @@ batches as (
 ),
 
 -- Speed: the differences between neighbouring rows of an attempt add up to its last row minus its first.
-spans as (
-  select count_if(isfinite("time")) as rows, arg_min((step, "time"), place) filter (isfinite("time")) as head,
-    arg_max((step, "time"), place) filter (isfinite("time")) as tail, count(*) as stepped, max(step) - min(step) as span
-  from seen where step is not null group by attempt
+travelled as (
+  select sum(steps) as steps, sum(seconds) as seconds from (
+    select arg_max(step, line_no) - arg_min(step, line_no) as steps,
+      arg_max("time", line_no) - arg_min("time", line_no) as seconds
+    from seen where (attempt, line_no) in (select attempt, unnest([head, tail]) from by_attempt) and step is not null
+    group by attempt)
+),
+-- What stands in for tokens and for time; nothing of it is read where both are logged.
+instead as (
+  select sum(if(isfinite(product), product, null)) as product_sum, count(product) as product_logged,
+    coalesce(count_if(isfinite(product)), 0) as product_n, coalesce(count_if(isfinite(tok_per_sec)), 0) as rate_n,
+    avg(if(isfinite(tok_per_sec), tok_per_sec, null)) as rate
+  from seen where (select tokens_n = 0 or timed = 0 from whole)
 ),
 pace as (
   select *, case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
   from (
-    select *, total / if(every > 1 and tokens_n > 0, covered, total_n) as per_step
-    from whole, (
-      select coalesce(sum(rows), 0)::bigint as timed, coalesce(sum(greatest(rows - 1, 0)), 0)::bigint as pairs,
-        sum(tail[1] - head[1]) as steps, sum(tail[2] - head[2]) as seconds,
-        coalesce(round(sum(span) / nullif(sum(stepped - 1), 0)), 1) as every, sum(span) + every * count(*) as covered
-      from spans))
+    select *, coalesce(tokens_sum, product_sum) as total, if(tokens_n > 0, tokens_n, product_n) as total_n,
+      if(tokens_n > 0, tokens_logged, product_logged) as total_logged,
+      total / if(every > 1 and tokens_n > 0, covered, total_n) as per_step
+    from whole, travelled, instead)
     left join (select total_steps from runs where run = $run) on true
 ),
 

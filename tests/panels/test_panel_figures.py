@@ -248,5 +248,6 @@ def test_budget_agrees_with_dynamics(store: Database, story_log: Path) -> None:
     assert budget["epoch"] == same(6 * 23_000 / 73_290)
     assert budget["epochs_planned"] == same(6)
     assert budget["tokens_planned"] == same(73_290 * budget["tokens_per_step"])
+    assert notes(found["dynamics"])["tokens.per_step"].startswith("of avg_batch_size x avg_seq_len; all 23,000 rows")
     note = next(row[3] for row in found["budget"].rows if row[0] == "tokens_planned")
     assert note == "tokens_per_step x total_steps; 31.4 % are done"
