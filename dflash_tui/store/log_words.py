@@ -14,16 +14,23 @@ class Words(NamedTuple):
     is_folded: bool = False
 
     def lines(self, block: bytes) -> Iterator[int]:
-        """The places of the lines of `block` that match, in order, the first being 0."""
+        """The places of the lines of `block` that match, in order, the first being 0.
+
+        Of a progress bar, which writes over itself, the state that is shown alone can match: the last that says anything.
+        """
         text = block.lower() if self.is_folded else block
         found = {needle: text.find(needle) for needle in self.needles}
         at = line = 0
         while (hit := min((place for place in found.values() if place >= 0), default=-1)) >= 0:
             line += text.count(b"\n", at, hit)
-            yield line
-            at, line = text.find(b"\n", hit) + 1, line + 1
-            if not at:
-                return
+            end = text.find(b"\n", hit)
+            if over := text[hit : end if end >= 0 else None].rstrip().rfind(b"\r") + 1:
+                at = hit + over
+            else:
+                yield line
+                at, line = end + 1, line + 1
+                if not at:
+                    return
             for needle, place in found.items():
                 if 0 <= place < at:
                     found[needle] = text.find(needle, at)
