@@ -16,7 +16,7 @@ class Words(NamedTuple):
     def lines(self, block: bytes) -> Iterator[int]:
         """The places of the lines of `block` that match, in order, the first being 0.
 
-        Of a progress bar, which writes over itself, the state that is shown alone can match: the last that says anything.
+        Of a progress bar, which writes over itself, only the last state that says anything can match.
         """
         text = block.lower() if self.is_folded else block
         found = {needle: text.find(needle) for needle in self.needles}

@@ -21,6 +21,7 @@ LINES = st.lists(
     st.sampled_from(["", "a", "loss", "LOSS=1", "é NaN\x1b[31m", "x" * 300, "ab" * 40, "\r", BAR, BAR * 60]),
     max_size=60,
 )
+WORDS = st.sampled_from(["loss", "LOSS", "a", "nan", "é", "10%", "90%"])
 
 
 def always() -> bool:
@@ -84,7 +85,7 @@ def test_a_file_has_its_lines_however_it_grew(
 
 
 @settings(max_examples=40)
-@given(LINES, st.integers(-1, 61), st.sampled_from([1, -1]), st.sampled_from(["loss", "LOSS", "a", "nan", "é", "10%", "90%"]))
+@given(LINES, st.integers(-1, 61), st.sampled_from([1, -1]), WORDS)
 def test_a_search_finds_the_nearest_line(lines: list[str], row: int, by: int, words: str) -> None:
     _, layout = transcript("\n".join([*lines, "end"]))
     has = [
