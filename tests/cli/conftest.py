@@ -11,9 +11,12 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+
+from tests.preloaded import Preloaded
 
 # A run of the recipe `tiny` that begins within seconds on a busy machine.
 SMALL_RUN = (
@@ -42,11 +45,21 @@ class Said:
         return json.loads(self.out, parse_constant=refuse)
 
 
-def dflash(*words: str, stdin: str = "", timeout_s: float = 120) -> Said:
+@cache
+def _preloaded() -> Preloaded:
+    return Preloaded("duckdb", "dflash_tui.commands.app", "dflash_tui.control", "dflash_tui.watch", "dflash_tui.charts")
+
+
+def dflash(*words: str, stdin: str = "") -> Said:
     """One command, to its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dflash_tui", *words], input=stdin, capture_output=True, text=True, timeout=timeout_s
-    )
+    done = _preloaded().run("dflash_tui", *words, stdin=stdin)
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def from_scratch(*words: str) -> Said:
+    """The same in an interpreter of its own, that has loaded nothing."""
+    command = [sys.executable, "-m", "dflash_tui", *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     return Said(done.returncode, done.stdout, done.stderr)
 
 

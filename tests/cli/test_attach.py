@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .conftest import dflash, on_terminal, refused, wait_until, watching
+from .conftest import dflash, from_scratch, on_terminal, refused, wait_until, watching
 
 WRITER = """
 import sys, time
@@ -26,7 +26,7 @@ def test_a_strangers_log_is_followed_and_its_process_stopped_when_that_is_confir
     theirs = subprocess.Popen([sys.executable, *words], start_new_session=True)
     try:
         wait_until(lambda: log.exists() and log.read_text().count("\n") > 3)
-        said = dflash("attach", "--log", str(log))
+        said = from_scratch("attach", "--log", str(log))
         assert said.code == 0, said.err
         run = said.out.strip()
         looks, process, unknown = said.err.splitlines()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import dflash, refused, watching
+from .conftest import dflash, from_scratch, refused, watching
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -161,6 +161,29 @@ def test_a_query_that_is_not_allowed_is_one_line(golden: None, sql: str, words: 
 )
 def test_wrong_words_are_one_line(golden: None, command: list[str], words: str) -> None:
     assert words in refused(dflash(*command), 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        (["runs"], 0),
+        (["status", "golden"], 0),
+        (["report", "golden"], 0),
+        (["panels"], 0),
+        (["check", "golden"], 0),
+        (["checks"], 0),
+        (["compare", "golden", "--reference", "story"], 0),
+        (["logs", "golden", "--metrics"], 0),
+        (["hosts", "check", "local"], 0),
+        (["launch", "tiny", "--dry-run"], 0),
+        (["launch-script", __file__, "--dry-run"], 0),
+        (["resume", "golden"], 2),
+        (["clone", "golden"], 2),
+    ],
+)
+def test_a_command_loads_all_that_it_needs(golden: None, command: list[str], code: int) -> None:
+    said = from_scratch(*command)
+    assert said.code == code and "Traceback" not in said.err, said
 
 
 def test_control_characters_in_a_log_are_shown_not_obeyed(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_following_a_run_that_is_gone_from_its_host_ends() -> None:
         store.register_run(RunRecord("r", "r", "train", "local", "/w/r", "/w/r/log", 1.0))
         store.event("r", RunEvent(1.0, "state", "absent"))
     Mirror("r").append("attempts/1/output.log", b"one\nlast", Cursor(8, 1, ""))
-    said = dflash("logs", "r", "-f", timeout_s=30)
+    said = dflash("logs", "r", "-f")
     assert (said.code, said.out) == (0, "one\nlast\n"), said.err
     said = dflash("logs", "r", "--metrics")
     assert (said.code, said.out, said.err) == (0, "", "r: no such record is here yet\n")

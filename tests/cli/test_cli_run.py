@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import SMALL_RUN, dflash, refused, wait_until, watching
+from .conftest import SMALL_RUN, dflash, from_scratch, refused, wait_until, watching
 
 pytestmark = [pytest.mark.usefixtures("home"), pytest.mark.slow]
 
@@ -31,7 +31,7 @@ def test_a_run_is_launched_stopped_and_resumed_without_a_gap_or_a_double(home: P
     assert "with: CUDA_VISIBLE_DEVICES\n" in planned.err and not list(home.rglob("run.json"))
     assert "each once" in refused(dflash("launch", "tiny", "--gpus", "0,0", "--dry-run"), 2)
     started = time.monotonic()
-    said = dflash("launch", "tiny", "--name", "Mine", "--set", "total_steps=100000", *SMALL)
+    said = from_scratch("launch", "tiny", "--name", "Mine", "--set", "total_steps=100000", *SMALL)
     assert said.code == 0, said.err
     assert time.monotonic() - started < 10
     run_id = said.out.strip()
@@ -47,14 +47,14 @@ def test_a_run_is_launched_stopped_and_resumed_without_a_gap_or_a_double(home: P
         owner.send_signal(signal.SIGKILL)
         owner.wait()
 
-    said = dflash("stop", run_id, "--yes")
+    said = from_scratch("stop", run_id, "--yes")
     assert (said.code, said.out) == (0, f"{run_id}: stopped (stopped)\n"), said.err
     found = status(run_id)
     assert (found["state"], found["reason"], found["code"], found["pid"]) == ("stopped", "stopped", 75, None)
     stopped_at = found["checkpoint"]["step"]
     assert stopped_at == found["step"] and Path(found["checkpoint"]["path"]).is_dir()
 
-    said = dflash("resume", "Mine")
+    said = from_scratch("resume", "Mine")
     assert said.code == 0 and "attempt 2" in said.out, said.err
     with watching():
         wait_until(lambda: count("select max(step) from steps") > stopped_at + 3)
@@ -92,7 +92,7 @@ def test_a_run_that_is_followed_ends_with_its_report() -> None:
     assert len([row for row in panels["vitals"]["rows"] if row[2] is not None]) > 5
     first = said.out.strip()
     assert "has finished" in refused(dflash("resume", first), 1)
-    said = dflash("clone", first, "--set", "total_steps=2", "--follow")
+    said = from_scratch("clone", first, "--set", "total_steps=2", "--follow")
     assert said.code == 0, said.err
     compared = "select parent, config->>'$.total_steps', config->>'$.lr' from runs order by created"
     assert dflash("query", compared).out.splitlines()[1:] == [",4,0.0007", f"{first},2,0.0007"]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .conftest import dflash, on_terminal, refused, watching
+from .conftest import dflash, from_scratch, on_terminal, refused, watching
 
 SCRIPT = "import os, sys\nprint({'step': int(sys.argv[1]), 'loss': 1.0, 'note': os.environ.get('MY_KEY')})\n"
 
@@ -28,7 +28,7 @@ def test_a_script_is_cloned_with_other_words_and_forgotten(tmp_path: Path, home:
 
     assert "add --yes" in refused(dflash("forget", second), 2)
     with watching():
-        said = dflash("forget", "Two", "--yes")
+        said = from_scratch("forget", "Two", "--yes")
         assert (said.code, said.out) == (0, f"{second}: forgotten here; local still has it\n"), said.err
         assert second not in dflash("runs", "--json").out
     assert not (home / "data/mirrors" / second).exists()

@@ -15,7 +15,7 @@ from ..pvehost.fixtures import stanza
 from ..pvehost.pve import PveHost
 from ..pvehost.sshd import SshServer
 from ..remote.nvidia import FakeNvidiaSmi
-from .conftest import dflash, refused
+from .conftest import dflash, from_scratch, refused
 
 KEYS = ["name", "kind", "address", "vmid", "state", "since", "latency_ms", "gpus", "disk_free", "clock_offset_s"]
 KEYS += ["runs", "note"]
@@ -51,7 +51,7 @@ def test_every_host_and_how_it_stands(
     old = tmp_path / "old"
     old.write_text("#!/bin/sh\necho Python 2.7 does not know -I >&2; exit 2\n")
     old.chmod(0o755)
-    said = dflash("hosts", "--json").json()
+    said = from_scratch("hosts", "--json").json()
     assert [list(tree) for tree in said] == [KEYS] * 9
     found = by_name(said)
     states = {name: tree["state"] for name, tree in found.items()}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import dflash, refused, wait_until, watching
+from .conftest import dflash, from_scratch, refused, wait_until, watching
 
 PRINTS = """
 import os, sys, time
@@ -59,7 +59,7 @@ def test_a_script_is_launched_followed_stopped_and_resumed(tmp_path: Path, home:
     assert (plan["env"], plan["log"], plan["push"][0]["there"]) == (["MY_API_KEY"], None, False)
     assert plan["push"][0]["bytes"] == len(PRINTS) and not (home / "data/dflash.duckdb").exists()
 
-    said = dflash(*words, "--", "a 'b'", "--token=t0psecret")
+    said = from_scratch(*words, "--", "a 'b'", "--token=t0psecret")
     assert said.code == 0, said.err
     run = said.out.strip()
     with watching():
