@@ -10,9 +10,9 @@
 -- requires: step_time_s
 -- cache: run
 with recent as (
-  select step_time_s, data_wait_s, target_fwd_s, fwd_s, bwd_s, opt_s from records
+  select unnest(often[1]) from logged
   where run = $run and step between $first and $last and step >= $recent and event = 'train'
-    and step_time_s is not null
+    and often[1].step_time_s is not null
   order by generation desc, line_no desc limit 200
 )
 select format('{:.3g} s a step over the last {:,} rows that say so', avg(step_time_s) filter (isfinite(step_time_s)),
@@ -20,9 +20,9 @@ select format('{:.3g} s a step over the last {:,} rows that say so', avg(step_ti
 from recent;
 
 with recent as (
-  select step_time_s, data_wait_s, target_fwd_s, fwd_s, bwd_s, opt_s from records
+  select unnest(often[1]) from logged
   where run = $run and step between $first and $last and step >= $recent and event = 'train'
-    and step_time_s is not null
+    and often[1].step_time_s is not null
   order by generation desc, line_no desc limit 200
 ),
 means as (
