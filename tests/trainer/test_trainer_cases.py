@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -26,7 +24,7 @@ from trainer.train import Run
 from trainer.zlab import draft_config, draft_shape
 
 from .programs import empty_rank
-from .trainer_setup import ROOT, case, checked, events, write_rows
+from .trainer_setup import by_two, case, checked, events, write_rows
 
 
 def test_86_rows_without_a_target_teach_nothing_and_the_share_of_supervised_tokens_is_told(tmp_path, tiny):
@@ -146,11 +144,7 @@ def test_99_an_export_is_read_back_and_says_the_same_to_the_last_bit(tmp_path, t
 def test_100_two_processes_of_which_one_has_nothing_to_learn_from(tmp_path):
     """Five steps whose second batch, which is the second process's, has no response at all."""
     out = tmp_path / "told.json"
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "tests.trainer.programs.empty_rank", str(out)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    by_two("tests.trainer.programs.empty_rank", str(out))
     told = json.loads(out.read_text())
     assert len(told) == 5 and all(stepped for _, _, stepped in told)
     for two, one in zip(told, empty_rank.steps(Ranks()), strict=True):
@@ -169,9 +163,7 @@ def test_100_a_process_without_any_batch_still_makes_one_row_a_step(tmp_path):
             assert run(config) == 0
         else:
             (run_dir / "config.json").write_text(json.dumps(nest(config)))
-            command = [sys.executable, "-m", "trainer", str(run_dir / "config.json")]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-            assert done.returncode == 0, done.stderr
+            by_two("trainer", str(run_dir / "config.json"))
         losses.append([(r["step"], r["loss"]) for r in events(run_dir, "train")])
     one, two = losses
     assert [step for step, _ in two] == [1, 2, 3, 4, 5]

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +16,7 @@ from trainer import launcher
 from trainer.run import run
 
 from .programs import exact_losses, together
-from .trainer_setup import ROOT, checked, events, nested, write_rows
+from .trainer_setup import ROOT, by_two, checked, events, nested, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +47,6 @@ def losses(run_dir: Path) -> list[tuple[int, float, float]]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-
-
-def free_port() -> int:
-    with socket.socket() as finder:
-        finder.bind(("127.0.0.1", 0))
-        return finder.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +84,7 @@ def test_fifty_steps_of_two_processes_are_those_of_one(tmp_path, rows, random_fo
     }  # fmt: skip
     place, out = tmp_path / "config.json", tmp_path / "told"
     place.write_text(json.dumps(nested(tmp_path / "two", **changes)))
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "tests.trainer.programs.exact_losses", str(place), str(out), dtype]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    by_two("tests.trainer.programs.exact_losses", str(place), str(out), dtype)
     first, second = (json.loads(out.with_suffix(f".{rank}").read_text()) for rank in (0, 1))
     assert len(first) == 50 and first == second
     alone = exact_losses.losses(checked(tmp_path / "one", **changes), getattr(torch, dtype))
@@ -169,12 +159,7 @@ def test_answers_and_features_of_two_processes_are_those_of_one(tmp_path, random
     text = (ROOT / "trainer" / "tiny_target" / "LICENSE").read_text()
     told = [{"prompt": text[i : i + 4 + i % 5], "max_new_tokens": 4 + i} for i in range(14)]
     write_rows(tmp_path / "rows.jsonl", told)
-    command = [sys.executable, "-m", "tests.trainer.programs.together", str(tmp_path), str(random_folder)]
-    # Without torchrun, which would import torch once more.
-    meet = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    ranks = [{**environment(), **meet, "RANK": str(rank)} for rank in range(2)]
-    processes = [subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) for env in ranks]
-    assert [process.wait(120) for process in processes] == [0, 0]
+    by_two("tests.trainer.programs.together", str(tmp_path), str(random_folder))
     alone = {"rows": tmp_path / "rows.jsonl", "target": random_folder}
     assert run(together.settings(tmp_path / "prepared_alone", kind="prepare", **alone)) == 0
     changes = {**alone, "kind": "capture", "teacher": "final_hidden", "rows": tmp_path / "prepared" / "sequences"}

@@ -1,12 +1,17 @@
-"""What the trainer's tests share: small configs, a small random target, and independent readings of the log."""
+"""What the trainer's tests share: small configs and targets, two processes, independent readings of the log."""
 
 import json
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from tests.preloaded import Preloaded
 from trainer import config as trainer_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +44,22 @@ def nested(run_dir: Path, **changes: Any) -> dict[str, Any]:
 
 def checked(run_dir: Path, **changes: Any) -> dict[str, Any]:
     return trainer_config.check(nested(run_dir, **changes))
+
+
+@cache
+def _preloaded() -> Preloaded:
+    return Preloaded("trainer.run", "transformers.models.qwen3.modeling_qwen3")
+
+
+def by_two(module: str, *words: str) -> None:
+    """`module` to its end as two processes that meet, as torchrun or our launcher would start them."""
+    with socket.socket() as finder:
+        finder.bind(("127.0.0.1", 0))
+        meet = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(finder.getsockname()[1])}
+    ranks = [{**os.environ, **meet, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(2)]
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(lambda env: _preloaded().run(module, *words, env=env), ranks))
+    assert [one.returncode for one in done] == [0, 0], done
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
