@@ -14,6 +14,9 @@ from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.text import visible
 
+# Where the rows of a run may be missing altogether.
+Table = Literal["core", "gpus"]
+
 _NUM_KEYS_NAMED = 40
 
 
@@ -37,14 +40,17 @@ class Scope:
         return None if self.is_everything else self.rows().last
 
 
-def never_logged(panel: Panel, keys: Collection[str], has_steps: Callable[[], bool]) -> str | None:
+def never_logged(panel: Panel, keys: Collection[str], has_rows: Callable[[Table], bool]) -> str | None:
     """What the run has not logged so far of what the panel cannot do without; None if all is there."""
     if not keys:
         return "nothing has been logged yet"
-    if _reads_steps(panel) and not has_steps():
+    if _reads_steps(panel) and not has_rows("core"):
         return "no step has been logged yet"
     for need in panel.requires:
-        if need.relation != "gpus" and not any(key in keys for key in need.keys):
+        if need.relation == "gpus":
+            if not has_rows("gpus"):
+                return "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
+        elif not any(key in keys for key in need.keys):
             return f"{' or '.join(need.keys)} was never logged; this log has {_listed(keys)}"
     return None
 
@@ -82,10 +88,8 @@ def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel
 
 
 def _no_samples(cursor: duckdb.DuckDBPyConnection, run_id: str, scope: Scope) -> str:
-    asked = cursor.execute("select count(*) from gpus where run = $run", {"run": run_id}).fetchall()
-    if asked[0][0]:
-        return f"none of the {asked[0][0]:,} samples of its GPUs was taken there ({scope.window})"
-    return "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
+    [(n,)] = cursor.execute("select count(*) from gpus where run = $run", {"run": run_id}).fetchall()
+    return f"none of the {n:,} samples of its GPUs was taken there ({scope.window})"
 
 
 def _reads_steps(panel: Panel) -> bool:

@@ -21,9 +21,9 @@ _MAX_ROWS = 30_000
 
 _STATE = """
 select c.generation, coalesce(c.byte_offset, 0), coalesce(c.line_no, 1),
-  (select list(row(attempt, generation, cut_step) order by attempt) from attempts where run = $run),
+  (select list(row(attempt, generation, cut_step)) from attempts where run = $run),
   (select any_value(total_steps) from runs where run = $run),
-  (select list(distinct key) from keys where run = $run)
+  (select list(key) from keys where run = $run)
 from (select $run as run) left join cursors c using (run)
 """
 
@@ -51,9 +51,8 @@ def read_state(cursor: duckdb.DuckDBPyConnection, run_id: str) -> RunState:
     [(generation, byte_offset, line_no, attempts, total_steps, keys)] = cursor.execute(
         _STATE, {"run": run_id}
     ).fetchall()
-    return RunState(
-        generation, byte_offset, line_no, tuple(map(tuple, attempts or ())), total_steps, frozenset(keys or ())
-    )
+    in_order = tuple(sorted(map(tuple, attempts or ())))
+    return RunState(generation, byte_offset, line_no, in_order, total_steps, frozenset(keys or ()))
 
 
 class Whole(NamedTuple):

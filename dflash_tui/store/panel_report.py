@@ -12,7 +12,7 @@ import duckdb
 
 from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import PanelResult, ResolvedWindow, Row
-from dflash_tui.store.missing import Scope, never_logged, no_rows, nothing_matched
+from dflash_tui.store.missing import Scope, Table, never_logged, no_rows, nothing_matched
 from dflash_tui.store.panel_cache import Answers, Buckets, Kept, RunState, Whole, read_state
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.store.panel_result import check_columns, has_something, headline_of, panel_result, with_nonfinite
@@ -101,7 +101,7 @@ class Report:
 
     def _run(self, panel: Panel, view: View) -> PanelResult:
         scope = self._scope(panel, view)
-        why = never_logged(panel, self._state.keys, lambda: self._has_steps(view))
+        why = never_logged(panel, self._state.keys, lambda table: self._has_rows(table, view))
         why = why or no_rows(panel, scope, lambda: self._whole(view))
         if why:
             return panel_result(panel, "empty", why=why)
@@ -120,9 +120,9 @@ class Report:
             found: T = self._known[key]
             return found
 
-    def _has_steps(self, view: View) -> bool:
-        sql = "select 1 from core where run = $run limit 1"
-        return self._once("has_steps", lambda: bool(view.cursor.execute(sql, {"run": self.run_id}).fetchall()))
+    def _has_rows(self, table: Table, view: View) -> bool:
+        sql = f"select 1 from {table} where run = $run limit 1"  # noqa: S608 - one of two names of ours
+        return self._once(table, lambda: bool(view.cursor.execute(sql, {"run": self.run_id}).fetchall()))
 
     def _since(self, line_no: int, view: View) -> Rows:
         asked = (view.cursor, self.run_id, self._state.generation, line_no)
