@@ -18,6 +18,7 @@ from dflash_tui.text import visible
 Table = Literal["core", "gpus"]
 
 _NUM_KEYS_NAMED = 40
+_NO_SAMPLES = "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def never_logged(panel: Panel, keys: Collection[str], has_rows: Callable[[Table]
     for need in panel.requires:
         if need.relation == "gpus":
             if not has_rows("gpus"):
-                return "no GPU was sampled: that is done while a session or `watch` follows a run on a host that has GPUs"
+                return _NO_SAMPLES
         elif not any(key in keys for key in need.keys):
             return f"{' or '.join(need.keys)} was never logged; this log has {_listed(keys)}"
     return None
