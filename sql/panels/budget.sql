@@ -31,7 +31,7 @@ travelled as (
   select sum(steps) as steps, sum(seconds) as seconds from (
     select arg_max(step, line_no) - arg_min(step, line_no) as steps,
       arg_max("time", line_no) - arg_min("time", line_no) as seconds
-    from logged where run = $run and (attempt, line_no) in (select attempt, unnest([head, tail]) from by_attempt)
+    from seen where (attempt, line_no) in (select attempt, unnest([head, tail]) from by_attempt) and step is not null
     group by attempt)
 ),
 -- What stands in for tokens and for time; nothing of it is read where both are logged.

@@ -228,6 +228,19 @@ def test_tokens_of_rows_of_several_steps_are_told_by_the_step(store: Database, t
     assert notes(found["dynamics"])["tokens.per_step"].startswith("of tokens, a row being 10 steps; all 20 rows")
 
 
+def test_speed_is_that_of_the_steps_of_an_attempt_that_began_in_an_older_log(store: Database, tmp_path: Path) -> None:
+    """The first log ends before a step: its lines have the attempt and the numbers of those of the second."""
+    log = tmp_path / "log.jsonl"
+    others = [{"event": "checkpoint", "step": 0, "time": 7.0 * n, "path": "x" * 90} for n in range(1, 5)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in [*others, {"loss": 2.0, "time": 90.0}]))
+    store.ingest("golden", log)
+    log.write_text("".join(f'{{"step": {s}, "time": {100 + 2 * s}, "tokens": 5}}\n' for s in range(1, 6)))
+    found = report(store, log)
+    assert store.query("select max(generation), count(distinct attempt) from records").rows() == [(2, 1)]
+    assert figures(found["dynamics"])["steps.per_sec"] == 0.5
+    assert {row[0]: row[1] for row in found["budget"].rows}["steps_per_sec"] == 0.5
+
+
 def test_without_time_speed_of_rows_of_several_steps_is_in_steps(store: Database, tmp_path: Path) -> None:
     log = tmp_path / "untimed.jsonl"
     lines = [{"step": s, "tok_per_sec": 50.0, "tokens": 500} for s in range(5, 51, 5)]

@@ -31,6 +31,7 @@ def test_slots_come_from_the_newest_evaluation_in_view_else_from_training(store:
         {"step": 1, "loss": 1.0, "position_acc": [0.1, 0.05]},
         {"event": "eval", "step": 2, "position_acc": [0.9, 0.5, None]},
         {"step": 3, "loss": 1.0, "position_acc": [0.2, 0.1]},
+        {"event": "eval", "step": 3, "tau_linear_macro": 2.0},
     ]
     ingest(store, tmp_path, rows)
     panel = one(store, "positions")
