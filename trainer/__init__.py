@@ -11,7 +11,7 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     pretrained, target, taps    the frozen model: its files, running it, listening to it
     placement                   its layers on GPUs of their own
     cache, decode               decoding it, alone and with drafts
-    data, dataset, sequences    rows, what became of them, and where it lies
+    rows, data, dataset, sequences  lines of a file, what became of them, and where it lies
     regenerate, server          what the target answers; a server that answers for it
     preparation                 the answers to all rows, as a run of its own
     capture, captured           the target's features of all of them, likewise; where they lie

@@ -1,13 +1,11 @@
-"""Rows of a JSONL file -> token sequences that know which of their tokens are answers.
+"""Rows -> token sequences that know which of their tokens are answers.
 
-Owns what a row may look like, and where its answers begin and end. A row is a bare prompt, or the messages of a chat
-with any number of answers; those that it does not bring are the target's to write (`regenerate`, `server`). A chat is
-one sequence for as long as the template only appends to it; where the template rewrites what was said (as those of
-thinking models drop earlier thoughts), a new sequence begins, so that every answer is seen behind the very tokens that
-a server would put before it.
+Owns where the answers of a row begin and end; those that it does not bring are the target's to write (`regenerate`,
+`server`). A chat is one sequence for as long as the template only appends to it; where the template rewrites what was
+said (as those of thinking models drop earlier thoughts), a new sequence begins, so that every answer is seen behind the
+very tokens that a server would put before it.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,8 +17,7 @@ from torch import Tensor
 from trainer.config import Config
 from trainer.errors import ConfigError
 from trainer.pretrained import folder, num_rows
-
-Message = dict[str, Any]
+from trainer.rows import Message, parts, read_rows
 
 
 @dataclass(frozen=True)
@@ -79,10 +76,10 @@ class Talk:
         self._place, self._tokenizer, self._num_rows, self._config = place, tokenizer, num_rows, config
         self._drafts: list[Draft] = []
         self._wanted = raw.get("max_new_tokens", config["data.max_new_tokens"])
-        if not isinstance(self._wanted, int) or self._wanted < 1:
+        if type(self._wanted) is not int or self._wanted < 1:
             raise ConfigError(f"{place}: max_new_tokens {self._wanted!r} is not allowed: an integer of at least 1")
         # Answers are None where they are to be written.
-        self._bare, self._messages = _parts(place, raw, tokenizer, config["data.regenerate"] == "all")
+        self._bare, self._messages = parts(place, raw, tokenizer, config["data.regenerate"] == "all")
         self._at = -1
         self._advance()
 
@@ -174,69 +171,12 @@ def read_talks(path: Path, tokenizer: Any, config: Config) -> Iterator[Talk]:
     if config["kind"] == "evaluate":
         limits["train"] = 0
     taken, rows = {"train": 0, "eval": 0}, num_rows(folder(config))
-    for place, raw in _objects(path):
+    for place, raw in read_rows(path):
         split = raw.get("split", "train")
-        if split not in limits:
+        if split not in list(limits):
             raise ConfigError(f'{place}: split {split!r} is not allowed: "train" or "eval"')
         if limits[split] is not None and taken[split] >= limits[split]:
             continue
         talk = Talk(place, split, raw, tokenizer, rows, config)
         taken[split] += not talk.is_too_long
         yield talk
-
-
-def num_wanted(path: Path, config: Config) -> int:
-    """How many answers the training rows of `path` want at most, without looking at what they say."""
-    anew, count, left = config["data.regenerate"] == "all", 0, config["data.num_train"]
-    for _, raw in _objects(path):
-        if raw.get("split", "train") != "train" or left == 0:
-            continue
-        left = None if left is None else left - 1
-        messages = raw.get("messages") or []
-        given = [m for m in messages if isinstance(m, dict) and m.get("role") == "assistant"]
-        is_open = raw.get("response") is None and not (given and messages[-1] is given[-1])
-        missing = sum(m.get("content") is None for m in given) + is_open
-        count += missing if not anew else max(1, len(given) + (is_open or raw.get("response") is not None))
-    return count
-
-
-def _objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        with path.open(encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                place = f"{path}:{number}"
-                if not line.strip():
-                    continue
-                try:
-                    raw = json.loads(line)
-                except ValueError as e:
-                    raise ConfigError(f"{place}: is not JSON ({e})") from e
-                if not isinstance(raw, dict):
-                    raise ConfigError(f"{place}: must be an object with a prompt or messages")
-                yield place, raw
-    except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(f"data.path: {path} cannot be read ({e})") from e
-
-
-def _parts(place: str, raw: dict[str, Any], tokenizer: Any, anew: bool) -> tuple[list[int] | None, list[Message]]:
-    """The tokens of a bare prompt, if it is one, and the messages; with `anew` no answer is taken from the row."""
-    prompt, messages, response = raw.get("prompt"), raw.get("messages"), raw.get("response")
-    if response is not None and not isinstance(response, str):
-        raise ConfigError(f"{place}: response must be text")
-    if isinstance(prompt, str) and messages is None:
-        ids = list(tokenizer(prompt)["input_ids"])
-        if not ids:
-            raise ConfigError(f"{place}: the prompt is empty")
-        given = None if response is None or anew else list(tokenizer(response, add_special_tokens=False)["input_ids"])
-        return ids, [{"role": "assistant", "content": given}]
-    if not isinstance(messages, list) or not messages or prompt is not None:
-        raise ConfigError(f"{place}: needs either a prompt (text) or messages (a list)")
-    if not tokenizer.chat_template:
-        raise ConfigError(f"{place}: has messages, but the target's tokenizer has no chat template; give a prompt")
-    if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
-        raise ConfigError(f"{place}: every message must be an object with a role")
-    if response is not None or messages[-1]["role"] != "assistant":
-        messages = [*messages, {"role": "assistant", "content": response}]
-    if anew:
-        messages = [{**m, "content": None} if m["role"] == "assistant" else m for m in messages]
-    return None, list(messages)

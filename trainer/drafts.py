@@ -8,6 +8,7 @@ A drafter that was read is as z-lab would have it, in float32.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,15 @@ from trainer.errors import ConfigError
 from trainer.model import Drafter, DraftShape
 
 # What of a drafter's config is about its layers; the rest says how it stands to its target.
-_NOT_LAYERS = ("architectures", "auto_map", "block_size", "dflash_config", "num_target_layers")
+_NOT_LAYERS = ("architectures", "auto_map", "block_size", "dflash_config", "num_target_layers", "draft_vocab_size")
 # What the target brings.
 _OF_TARGET = ("embed_tokens.weight", "lm_head.weight")
 # What a reader may want to know, and what it is where a folder does not say.
 _DEFAULTS = {"rms_norm_eps": 1e-6, "attention_bias": False, "initializer_range": 0.02, "rope_theta": 10000.0}
+_COUNTS = (
+    "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "vocab_size",
+    "num_hidden_layers",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,23 @@ class Draft:
 
     def drafter(self) -> Drafter:
         """ConfigError if the weights are not those of its config."""
-        drafter = Drafter(shape_of(self.told))
-        try:
-            drafter.load_state_dict(self.weights)
-        except RuntimeError as e:
-            raise ConfigError(f"{self.path}: weights and config.json do not fit ({' '.join(str(e).split())})") from e
+        shape = shape_of(self.told)
+        if shape.num_heads % shape.num_kv_heads:
+            raise ConfigError(f"{self.path}: {shape.num_kv_heads} key heads cannot serve {shape.num_heads} heads alike")
+        drafter = Drafter(shape)
+        wanted = drafter.state_dict()
+        for its, others, words in (
+            (wanted, self.weights, "the weights lack"),
+            (self.weights, wanted, "there are weights that are no drafter's:"),
+        ):
+            if names := sorted(its.keys() - others.keys()):
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                raise ConfigError(f"{self.path}: weights and config.json do not fit ({words} {names[0]}{more})")
+        for name, tensor in wanted.items():
+            if tensor.shape != self.weights[name].shape:
+                sizes = f"{list(self.weights[name].shape)} where config.json says {list(tensor.shape)}"
+                raise ConfigError(f"{self.path}: weights and config.json do not fit ({name} is {sizes})")
+        drafter.load_state_dict(self.weights)
         return drafter
 
 
@@ -69,9 +86,16 @@ def read(folder: Path) -> Draft:
     if not weights:
         raise ConfigError(f"{folder}: holds no .safetensors file")
     try:
-        return Draft(folder, _as_zlab(told), weights)
-    except (KeyError, TypeError) as e:
+        whole = _as_zlab(told)
+    except KeyError as e:
         raise ConfigError(f"{folder}: config.json is not a DFlash drafter's ({e} is missing)") from e
+    except (AttributeError, TypeError, ValueError, ZeroDivisionError) as e:
+        raise ConfigError(f"{folder}: config.json is not a DFlash drafter's ({e})") from e
+    if key := next(_misfits(whole), None):
+        found = whole["dflash_config"].get(key, whole.get(key))
+        raise ConfigError(f"{folder}: config.json is not a DFlash drafter's ({key} is {json.dumps(found)})")
+    _check_layout(folder, whole)
+    return Draft(folder, whole, weights)
 
 
 def check_target(draft: Draft, now: dict[str, Any], key: str) -> None:
@@ -100,13 +124,12 @@ def _compare(draft: Draft, pairs: list[tuple[str, Any, Any]], key: str, whose: s
 
 def shape_of(told: dict[str, Any]) -> DraftShape:
     """The sizes that a z-lab config speaks of."""
-    window = told.get("sliding_window")
-    heads = told["num_attention_heads"]
+    window = told["sliding_window"]
     return DraftShape(
         hidden_size=told["hidden_size"],
         intermediate_size=told["intermediate_size"],
-        num_heads=heads,
-        num_kv_heads=told.get("num_key_value_heads") or heads,
+        num_heads=told["num_attention_heads"],
+        num_kv_heads=told["num_key_value_heads"],
         head_dim=told["head_dim"],
         windows=tuple(window if kind == "sliding_attention" else None for kind in told["layer_types"]),
         num_taps=len(told["dflash_config"]["target_layer_ids"]),
@@ -123,17 +146,70 @@ def _as_zlab(told: dict[str, Any]) -> dict[str, Any]:
             "mask_token_id": told["mask_token_id"],
             "target_layer_ids": [i - 1 for i in told["aux_hidden_state_layer_ids"]],
             "block_size": told["block_size"],
+            "sample_from_anchor": told.get("sample_from_anchor", False),
+            "causal": not told.get("sliding_window_non_causal", False),
         }
-        told = {**told["transformer_layer_config"], "dflash_config": dflash}
+        layers = told["transformer_layer_config"]
+        told = {
+            "draft_vocab_size": told.get("draft_vocab_size") or layers["vocab_size"],
+            **layers,
+            "dflash_config": dflash,
+        }
     dflash = dict(told["dflash_config"])
     rope = told.get("rope_parameters") or told.get("rope_scaling") or {}
     whole = {**_DEFAULTS, **({"rope_theta": rope["rope_theta"]} if "rope_theta" in rope else {}), **told}
     dflash["block_size"] = whole["block_size"] = dflash.get("block_size") or told["block_size"]
     whole.setdefault("num_target_layers", dflash.get("num_target_layers"))
     whole.setdefault("head_dim", told["hidden_size"] // told["num_attention_heads"])
+    whole["num_key_value_heads"] = told.get("num_key_value_heads") or told["num_attention_heads"]
     whole["layer_types"] = told.get("layer_types") or ["full_attention"] * told["num_hidden_layers"]
-    dflash["mask_token_id"], dflash["target_layer_ids"]  # KeyError, to be told.
+    whole["sliding_window"] = told.get("sliding_window") or dflash.get("swa_window_size")
+    # KeyError, to be told.
+    whole["intermediate_size"], whole["vocab_size"], dflash["mask_token_id"], dflash["target_layer_ids"]
     return {**whole, "dflash_config": dflash}
+
+
+def _misfits(told: dict[str, Any]) -> Iterator[str]:
+    """Keys of a complete config that have what no drafter can be built of."""
+    dflash, layers, ids = told["dflash_config"], told["layer_types"], told["dflash_config"]["target_layer_ids"]
+    yield from (key for key in _COUNTS if not _is_count(told[key]))
+    for key in ("rms_norm_eps", "initializer_range", "rope_theta"):
+        if not isinstance(told[key], int | float) or told[key] <= 0:
+            yield key
+    if not isinstance(told["attention_bias"], bool):
+        yield "attention_bias"
+    kinds = ("full_attention", "sliding_attention")
+    if not isinstance(layers, list) or len(layers) != told["num_hidden_layers"] or not all(k in kinds for k in layers):
+        yield "layer_types"
+    if "sliding_attention" in layers and not _is_count(told["sliding_window"]):
+        yield "sliding_window"
+    if not _is_count(told["block_size"], 2):
+        yield "block_size"
+    if not _is_count(dflash["mask_token_id"], 0) or dflash["mask_token_id"] >= told["vocab_size"]:
+        yield "mask_token_id"
+    if not isinstance(ids, list) or not ids or not all(_is_count(i, 0) for i in ids) or len(set(ids)) < len(ids):
+        yield "target_layer_ids"
+
+
+def _is_count(value: Any, least: int = 1) -> bool:
+    return type(value) is int and value >= least
+
+
+def _check_layout(folder: Path, told: dict[str, Any]) -> None:
+    """ConfigError if the drafter drafts in another way than ours: it would load, and be right by chance only."""
+    dflash = told["dflash_config"]
+    if dflash.get("sample_from_anchor"):
+        raise ConfigError(
+            f"{folder}: config.json says sample_from_anchor = true, and here the slot of the anchor predicts nothing "
+            "(false)"
+        )
+    if dflash.get("causal") is False and "sliding_attention" in told["layer_types"]:
+        raise ConfigError(f"{folder}: its sliding layers see what comes after a slot, and here they look back only")
+    if told.get("draft_vocab_size") not in (None, told["vocab_size"]):
+        raise ConfigError(
+            f"{folder}: it drafts {told['draft_vocab_size']} tokens of {told['vocab_size']}, and a vocabulary of its "
+            "own is not supported"
+        )
 
 
 def as_speculators(draft: Draft, target: Path, architectures: list[str]) -> dict[str, Any]:

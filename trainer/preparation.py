@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import Config, nest
-from trainer.data import num_wanted
 from trainer.dataset import build, rows_path
 from trainer.log import Log
 from trainer.pretrained import fingerprint, folder, load_tokenizer
 from trainer.progress import Progress
 from trainer.ranks import Ranks
 from trainer.regenerate import InProcess, Writer
+from trainer.rows import num_wanted
 from trainer.sequences import Sequences, manifest_of
 from trainer.server import Server
 from trainer.stop import Stop

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from trainer.batches import Plan, collate
 from trainer.config import ConfigError
-from trainer.data import Talk, answered, num_wanted, read_talks
+from trainer.data import Talk, answered, read_talks
 from trainer.dataset import prepare
 from trainer.decode import greedy
 from trainer.errors import Interrupted
 from trainer.ranks import Ranks
+from trainer.rows import num_wanted
 from trainer.stop import Stop
 
 from .trainer_setup import checked, write_rows
@@ -152,19 +153,51 @@ def test_a_template_that_rewrites_the_prompt_is_refused(tmp_path, tiny, monkeypa
         ('{"prompt": "a", "split": "test"}', "'test' is not allowed"),
         ('{"prompt": "a", "max_new_tokens": 0}', "max_new_tokens 0 is not allowed"),
         ('{"messages": [{"role": "user", "content": "a"}]}', "no chat template"),
+        ('{"prompt": "a", "split": ["eval"]}', r"split \['eval'\] is not allowed"),
+        ('{"prompt": "a", "max_new_tokens": true}', "max_new_tokens True is not allowed"),
+        (r'{"prompt": "a\ud83d"}', "is not UTF-8 text"),
+        ("[" * 100_000, "is not JSON"),
+        ("\udcff", "is not UTF-8 text"),
     ],
 )
 def test_a_bad_row_is_named_by_file_and_line(tmp_path, tiny, line, why):
     place = tmp_path / "rows.jsonl"
-    place.write_text('{"prompt": "fine"}\n\n' + line + "\n")
+    place.write_bytes(b'{"prompt": "fine"}\n\n' + line.encode(errors="surrogateescape") + b"\n")
     with pytest.raises(ConfigError, match=rf"rows\.jsonl:3: .*{why}"):
         list(read_talks(place, tiny.tokenizer, checked(tmp_path)))
 
 
-def test_a_message_that_is_none_is_named(tmp_path, tiny, monkeypatch):
+def test_lines_as_other_systems_write_them_are_read(tmp_path, tiny):
+    """A mark before the first, carriage returns, and half characters that make a whole one."""
+    place = tmp_path / "rows.jsonl"
+    place.write_bytes(b'\xef\xbb\xbf{"prompt": "a"}\r\n\r\n{"prompt": "\\ud83d\\ude00"}\r\n')
+    prompts = [bytes(talk.prompt).decode() for talk in read_talks(place, tiny.tokenizer, checked(tmp_path))]
+    assert prompts == ["a", "\N{GRINNING FACE}"]
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("hi", "every message must be an object with a role"),
+        ({"role": "user"}, "the content of a message with role 'user' must be text"),
+        ({"role": "tool", "content": None}, "the content of a message with role 'tool' must be text"),
+        ({"role": "assistant", "content": [{"type": "text", "text": "yo"}]}, "role 'assistant' must be text"),
+    ],
+)
+def test_a_message_that_is_none_is_named(tmp_path, tiny, monkeypatch, message, words):
     monkeypatch.setattr(tiny.tokenizer, "chat_template", TEMPLATE)
-    with pytest.raises(ConfigError, match="every message must be an object with a role"):
-        talks_of(tmp_path, tiny, [{"messages": ["hi"]}])
+    with pytest.raises(ConfigError, match=rf"rows\.jsonl:1: .*{words}"):
+        talks_of(tmp_path, tiny, [{"messages": [ASK, message, ASK]}])
+
+
+@pytest.mark.parametrize("answer", [{"role": "assistant"}, {"role": "assistant", "content": None}])
+def test_an_answer_without_content_is_the_targets_to_write(tmp_path, tiny, monkeypatch, answer):
+    monkeypatch.setattr(tiny.tokenizer, "chat_template", TEMPLATE)
+    (talk,) = talks_of(tmp_path, tiny, [{"messages": [ASK, answer, ASK, ANSWER]}])
+    assert talk.prompt == list(b"[user]hi\n[assistant]")
+    assert num_wanted(tmp_path / "rows.jsonl", checked(tmp_path)) == 1
+    write_rows(tmp_path / "rows.jsonl", [{"messages": 5}])
+    assert num_wanted(tmp_path / "rows.jsonl", checked(tmp_path)) == 1
 
 
 def test_rows_are_cut_to_the_longest_sequence_and_those_without_room_are_counted(tmp_path, tiny):

@@ -210,8 +210,95 @@ def test_what_is_no_drafter_is_named(tmp_path, saved, capsys):
     weights.write_bytes(whole)
     told = json.loads((saved / "config.json").read_text())
     (saved / "config.json").write_text(json.dumps({**told, "intermediate_size": 100}))
-    with pytest.raises(ConfigError, match=r"weights and config\.json do not fit"):
+    with pytest.raises(
+        ConfigError, match=r"do not fit \(layers\.0\.mlp\.gate_proj\.weight is \[448, 160\] where .* \[100, 160\]"
+    ):
         drafts.read(saved).drafter()
+    (saved / "config.json").write_text(json.dumps({**told, "num_key_value_heads": 3}))
+    with pytest.raises(ConfigError, match="3 key heads cannot serve 4 heads"):
+        drafts.read(saved).drafter()
+    (saved / "config.json").write_text(json.dumps(told))
+    tensors = load_file(weights)
+    for change, words in [
+        (lambda name: f"model.{name}", r"the weights lack fc\.weight and 24 more"),
+        (lambda name: name.replace("norm.weight", "norm.bias"), r"the weights lack hidden_norm\.weight and \d+ more"),
+        (
+            lambda name: name.replace("layers.1", "layers.7"),
+            r"the weights lack layers\.1\.input_layernorm\.weight and 10 m",
+        ),
+    ]:
+        save_file({change(name): tensor for name, tensor in tensors.items()}, weights)
+        with pytest.raises(ConfigError, match=words):
+            drafts.read(saved).drafter()
+    save_file({**tensors, "d2t": torch.zeros(4)}, weights)
+    with pytest.raises(ConfigError, match=r"there are weights that are no drafter's: d2t\)"):
+        drafts.read(saved).drafter()
+
+
+WRONG = {
+    "intermediate_size": [None, "x", -1, [], True],
+    "num_attention_heads": [0, None],
+    "num_key_value_heads": ["x", -1],
+    "head_dim": [0, 2.5],
+    "vocab_size": [None, 100],
+    "rms_norm_eps": ["x", -1],
+    "layer_types": [7, ["full_attention"], ["full_attention", "linear_attention"]],
+    "sliding_window": ["x", -1],
+    "block_size": ["x", 1, -4],
+    "mask_token_id": [None, "x", -1, 272],
+    "target_layer_ids": [None, "x", 3, [], [1, "a"], [-1, 3], [3, 3]],
+}
+
+
+@pytest.mark.parametrize("key", WRONG)
+def test_a_config_that_no_drafter_can_be_built_of_is_named_with_what_it_says(saved, key):
+    place = saved / "config.json"
+    told = json.loads(place.read_text())
+    for value in WRONG[key]:
+        inner = {key: value} if key in told["dflash_config"] else {}
+        outer = {} if key in ("mask_token_id", "target_layer_ids") else {key: value}
+        place.write_text(json.dumps({**told, **outer, "dflash_config": {**told["dflash_config"], **inner}}))
+        with pytest.raises(ConfigError, match=r"config\.json is not a DFlash drafter's \("):
+            drafts.read(saved)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '"x"', '{"dflash_config": "ab"}', '{"dflash_config": null}'])
+def test_json_that_is_no_drafters_config_is_named(saved, text):
+    (saved / "config.json").write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.json is not a DFlash drafter's \("):
+        drafts.read(saved)
+
+
+@pytest.mark.parametrize("form", ["zlab", "speculators"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sample_from_anchor": True}, "sample_from_anchor = true"),
+        ({"causal": False}, "its sliding layers see what comes after a slot"),
+        ({"draft_vocab_size": 128}, "drafts 128 tokens of 272"),
+    ],
+)
+def test_a_drafter_of_another_layout_is_refused_and_not_misread(tmp_path, saved, form, change, words):
+    """Its weights fit, and it would be right by chance only."""
+    out = tmp_path / "out"
+    export.export(saved, out, form, TINY, "float32")
+    place = out / "config.json"
+    told = json.loads(place.read_text())
+    if form == "zlab" and "draft_vocab_size" not in change:
+        change = {"dflash_config": {**told["dflash_config"], **change}}
+    if form == "speculators" and "causal" in change:
+        change = {"sliding_window_non_causal": True}
+    place.write_text(json.dumps({**told, **change}))
+    with pytest.raises(ConfigError, match=words):
+        drafts.read(out)
+
+
+def test_the_window_of_sliding_layers_is_read_where_servers_read_it(saved, drafter):
+    place = saved / "config.json"
+    told = json.loads(place.read_text())
+    assert told["dflash_config"]["swa_window_size"] == 7
+    place.write_text(json.dumps({**told, "sliding_window": None}))
+    assert drafts.read(saved).drafter().shape == drafter.shape
 
 
 def test_an_export_that_cannot_be_made_is_one_line(tmp_path, saved, random_folder, capsys):
