@@ -21,18 +21,26 @@ def main(arguments: list[str]) -> int:
         checked = config.load(Path(arguments[0]))
     except ConfigError as e:
         return _refuse(str(e), e.exit_code)
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
+    if missing := [name for name in _PACKAGES if importlib.util.find_spec(name) is None]:
         names = " ".join(missing)
-        with contextlib.suppress(OSError), Log(Path(checked["run_dir"]) / "train_log.jsonl") as log:
-            log.write("end", reason="environment", exit_code=1)
-        return _refuse(f"{sys.executable} lacks {names}: run {sys.executable} -m pip install {names}", 1)
+        return _lacking(checked, f"{sys.executable} lacks {names}: run {sys.executable} -m pip install {names}")
     if not launcher.is_launched() and (count := launcher.num_processes(checked)) > 1:
         return launcher.launch(arguments, count)
     choose_waiting()
-    from trainer.run import run
-
+    try:
+        from trainer.run import run
+    except (ImportError, OSError) as e:
+        # A package that is there may be too old, or lack another, or a library of the system.
+        return _lacking(
+            checked, f"{sys.executable} cannot import what training needs ({e}); mend its {', '.join(_PACKAGES)}"
+        )
     return run(checked)
+
+
+def _lacking(checked: config.Config, sentence: str) -> int:
+    with contextlib.suppress(OSError), Log(Path(checked["run_dir"]) / "train_log.jsonl") as log:
+        log.write("end", reason="environment", exit_code=1)
+    return _refuse(sentence, 1)
 
 
 def _refuse(sentence: str, exit_code: int) -> int:

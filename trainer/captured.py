@@ -76,7 +76,13 @@ class Captured:
             self._begins.append(self._begins[-1] + length)
         size = self._begins[-1] * found.width
         dtype = getattr(torch, found.dtype)
-        self._rows = torch.from_file(str(folder / "features.bin"), size=size, dtype=dtype).view(-1, found.width)
+        try:
+            rows = torch.from_file(str(folder / "features.bin"), size=size, dtype=dtype)
+        except RuntimeError as e:
+            raise ConfigError(
+                f"features.path: {folder} is damaged ({e}); let a run of kind capture make it anew"
+            ) from e
+        self._rows = rows.view(-1, found.width)
 
     def fill(self, batch: Batch, rows: Rows) -> Batch:
         """`batch`, made of `rows` of sequences, with its features, if all of them are here."""

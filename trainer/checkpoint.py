@@ -28,6 +28,8 @@ from trainer.model import Drafter
 _MANIFEST = "manifest.json"
 # What may change from one attempt to the next without a word.
 _FREE = ("run_dir", "run_id", "threads", "processes")
+_FILES = ("model.safetensors", "config.json", "state.pt")
+_OF_LAYERS = ("intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "attention_bias")
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def write(folder: Path, saved: Saved, keep: int, best: int = 0) -> Path:
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     files[_MANIFEST] = json.dumps({"step": saved.step, "sha256": sums}, indent=2).encode()
     folder.mkdir(exist_ok=True)
-    for stale in folder.glob(".*"):
+    for stale in folder.glob(".step-*"):
         shutil.rmtree(stale)
     draft, final = folder / f".step-{saved.step}", folder / f"step-{saved.step}"
     draft.mkdir()
@@ -87,7 +89,9 @@ def write(folder: Path, saved: Saved, keep: int, best: int = 0) -> Path:
         shutil.rmtree(final)
     draft.rename(final)
     _sync(folder)
-    for old in newest_first(folder)[keep:]:
+    # Those of later steps are damaged, and were passed over.
+    until_now = [place for place in newest_first(folder) if _step(place) <= saved.step]
+    for old in until_now[keep:]:
         if old.name != f"step-{best}":
             shutil.rmtree(old)
     return final
@@ -98,18 +102,23 @@ def find(folder: Path, draft_config: dict[str, Any]) -> tuple[Checkpoint | None,
 
     Raises RunError if there are checkpoints but none is whole, ConfigError if the one found is of another drafter.
     """
-    passed_over = []
+    found, passed_over = newest_whole(folder)
+    if found:
+        _check_fits(found.draft_config(), draft_config)
+    elif passed_over:
+        raise RunError(f"{folder}: no checkpoint is whole; remove the folder to begin anew ({'; '.join(passed_over)})")
+    return found, passed_over
+
+
+def newest_whole(folder: Path) -> tuple[Checkpoint | None, list[str]]:
+    """`find`, whatever drafter it is of."""
+    passed_over: list[str] = []
     for place in newest_first(folder):
         try:
-            found = _read(place)
-        except (OSError, ValueError, KeyError) as e:
+            return _read(place), passed_over
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             passed_over.append(f"{place.name} is damaged and was passed over ({e})")
-            continue
-        _check_fits(found.draft_config(), draft_config)
-        return found, passed_over
-    if passed_over:
-        raise RunError(f"{folder}: no checkpoint is whole; remove the folder to begin anew ({'; '.join(passed_over)})")
-    return None, []
+    return None, passed_over
 
 
 def changes(state: dict[str, Any], config: Config, data_hash: str) -> list[str]:
@@ -128,7 +137,7 @@ def _check_fits(saved: dict[str, Any], now: dict[str, Any]) -> None:
     """ConfigError if a drafter saved as `saved` cannot go on as `now`; both are draft configs."""
     for group, keys in (
         ("dflash_config", ("mask_token_id", "block_size", "target_layer_ids")),
-        (None, ("num_hidden_layers", "hidden_size", "vocab_size", "num_target_layers")),
+        (None, ("num_hidden_layers", "hidden_size", "vocab_size", "num_target_layers", "rope_theta", *_OF_LAYERS)),
     ):
         old, new = (config[group] if group else config for config in (saved, now))
         for key in keys:
@@ -142,9 +151,9 @@ def _check_fits(saved: dict[str, Any], now: dict[str, Any]) -> None:
 def _read(place: Path) -> Checkpoint:
     manifest = json.loads((place / _MANIFEST).read_bytes())
     files = {}
-    for name, digest in manifest["sha256"].items():
+    for name in _FILES:
         files[name] = (place / name).read_bytes()
-        if hashlib.sha256(files[name]).hexdigest() != digest:
+        if hashlib.sha256(files[name]).hexdigest() != manifest["sha256"][name]:
             raise ValueError(f"{name} is not what was written")
     return Checkpoint(place.name, files)
 
@@ -152,7 +161,11 @@ def _read(place: Path) -> Checkpoint:
 def newest_first(folder: Path) -> list[Path]:
     """The checkpoints in `folder`, whole or not."""
     places = [place for place in folder.glob("step-*") if place.name[5:].isdecimal()]
-    return sorted(places, key=lambda place: int(place.name[5:]), reverse=True)
+    return sorted(places, key=_step, reverse=True)
+
+
+def _step(place: Path) -> int:
+    return int(place.name.removeprefix("step-"))
 
 
 def _write_file(path: Path, data: bytes) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from trainer.errors import ConfigError
 
+_LARGEST = 2**63 - 1
 # Dotted key -> value, every key of the schema present.
 Config = Mapping[str, Any]
 Spec = Mapping[str, Any]
@@ -34,7 +35,7 @@ def load(path: Path) -> Config:
         nested = json.loads(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise ConfigError(f"{path}: is not JSON ({e})") from e
     if not isinstance(nested, dict):
         raise ConfigError(f"{path}: must hold one JSON object")
@@ -113,7 +114,8 @@ def _fits(value: Any, kind: str, spec: Spec) -> bool:
     number = isinstance(value, int) or (kind == "number" and isinstance(value, float))
     return (
         number
-        and math.isfinite(value)
+        # JSON knows integers beyond all floats.
+        and (math.isfinite(value) if isinstance(value, float) else abs(value) <= _LARGEST)
         and spec.get("min", value) <= value <= spec.get("max", value)
         and ("exclusive_min" not in spec or value > spec["exclusive_min"])
     )

@@ -60,4 +60,8 @@ class Optimizer:
                 "resume with the old value, or start a new run"
             )
         for (part, _), saved in zip(self._parts, state, strict=True):
+            # What it was told now holds; the state brings what it was told before along with its moments.
+            told = [{key: group[key] for key in group if key != "params"} for group in part.param_groups]
             part.load_state_dict(saved)
+            for group, options in zip(part.param_groups, told, strict=True):
+                group.update(options)

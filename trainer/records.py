@@ -62,11 +62,15 @@ class Window:
         self._counts = Tally.empty(block_size, device)
         self._made_of = dict.fromkeys(PARTS, 0)
         self._seconds: dict[str, float] = {}
+        self._num_steps = 0
         self._norms: list[float] = []
 
     def add(self, step: Step) -> None:
         self._counts += step.counts
-        self._norms.append(step.grad_norm)
+        self._num_steps += 1
+        if step.loss is not None:
+            # Without a loss there is no gradient, which is another thing than one of 0.
+            self._norms.append(step.grad_norm)
         for key, value in step.made_of.items():
             self._made_of[key] += value
         for name, spent in step.seconds.items():
@@ -74,7 +78,7 @@ class Window:
 
     @property
     def is_empty(self) -> bool:
-        return not self._norms
+        return not self._num_steps
 
     def loss(self) -> float | None:
         """As optimised: the weighted sum over the sum of the weights."""
@@ -82,14 +86,14 @@ class Window:
 
     def fields(self, limit: float, *, sparse: bool) -> dict[str, Any]:
         """Figures of the window for the log; `sparse` adds those too long, or too slow, for every record."""
-        steps, made_of, counts = len(self._norms), self._made_of, self._counts
+        steps, made_of, counts = self._num_steps, self._made_of, self._counts
         wall = self._seconds["step_time_s"]
         scores = {key: rounded(value) for key, value in counts.scalars().items()}
         tokens = made_of["tokens"]
         return {
             "loss": counts.losses()["loss"],
             **{key: scores[key] for key in ("accuracy", "accept_len", "ddtree_streak8")},
-            "grad_norm": rounded(sum(self._norms) / steps),
+            "grad_norm": _share(sum(self._norms), len(self._norms)),
             "grad_clipped": any(norm > limit for norm in self._norms),
             "avg_batch_size": rounded(made_of["sequences"] / steps),
             "avg_seq_len": _share(tokens, made_of["sequences"]),

@@ -96,7 +96,8 @@ class Kept:
         offset = len(head)
         for line in self._file:
             if line.endswith(b"\n"):
-                self._places[json.loads(line)["of"]] = offset
+                if name := _name_in(line):
+                    self._places[name] = offset
                 offset += len(line)
         self._file.truncate(offset)
 
@@ -125,6 +126,16 @@ class Kept:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _name_in(line: bytes) -> str | None:
+    """Whose answer a line holds; None if it is damaged, as a disk may leave it: that answer is written again."""
+    try:
+        told = json.loads(line)
+        name, tokens = told["of"], told["answer"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return name if isinstance(name, str) and isinstance(tokens, list) else None
 
 
 def answer(

@@ -11,6 +11,7 @@ The folder is written under another name and renamed: one that can be seen is wh
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -55,13 +56,16 @@ class Sequences(Sequence[Sample]):
         if found is None:
             raise ConfigError(f"data.path: {folder} holds no sequences; a run of kind prepare makes them")
         self.manifest = found
-        index = load_file(folder / "index.safetensors")
-        self._ends, self._lines = index["ends"][:count].tolist(), index["lines"][:count].tolist()
+        try:
+            index = load_file(folder / "index.safetensors")
+            self._ends, self._lines = index["ends"][:count].tolist(), index["lines"][:count].tolist()
+            size = self.manifest.num_tokens
+            self._tokens = _mapped(folder / "tokens.bin", size, torch.int32)
+            self._response = _mapped(folder / "response.bin", size, torch.bool)
+            rows = [json.loads(line) for line in (folder / "held_out.jsonl").read_text().splitlines()]
+        except Exception as e:  # The readers of safetensors and of mapped files have errors of their own.
+            raise ConfigError(f"data.path: {folder} is damaged ({e}); remove it, and what made it makes it anew") from e
         self.lengths = [b - a for a, b in zip([0, *self._ends], self._ends, strict=False)]
-        size = self.manifest.num_tokens
-        self._tokens = _mapped(folder / "tokens.bin", size, torch.int32)
-        self._response = _mapped(folder / "response.bin", size, torch.bool)
-        rows = [json.loads(line) for line in (folder / "held_out.jsonl").read_text().splitlines()]
         self.held_out: list[tuple[list[int], int]] = [(row["prompt"], row["budget"]) for row in rows]
 
     def __len__(self) -> int:
@@ -134,6 +138,9 @@ class Shelf:
         counts = len(self._ends), size, self._num_response_tokens, self._longest_answer
         manifest = Manifest(key, target, digest, *counts, notes)
         (self._draft / _MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+        for place in self._draft.iterdir():
+            with place.open("rb") as written:
+                os.fsync(written.fileno())
         shutil.rmtree(self._folder, ignore_errors=True)
         self._draft.rename(self._folder)
 

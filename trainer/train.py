@@ -62,7 +62,8 @@ def make_drafter(config: Config, target: Target) -> Drafter:
         source = Path(config["init_from"])
         if not source.exists():
             # A run that has begun has checkpoints of that drafter itself.
-            source = next(iter(checkpoint.newest_first(Path(config["run_dir"]) / "checkpoints")), source)
+            begun, _ = checkpoint.newest_whole(place := Path(config["run_dir"]) / "checkpoints")
+            source = place / begun.name if begun else source
         draft = drafts.read(source)
         drafts.check_fits(draft, draft_config(target, shape, config["block_size"]), shape)
         drafter = draft.drafter()
@@ -170,8 +171,8 @@ class Run:
             if best:
                 self._best = (self.step, tau)
             print(
-                f"step {self.step}: {fields['tau_linear_macro']:.2f} tokens a pass on {len(held_out)} held-out prompts "
-                f"(prompt lookup {fields['lookup_tau_macro']:.2f}), lossless {fields['lossless']:.0%}, "
+                f"step {self.step}: {fields['tau_linear_macro'] or 1.0:.2f} tokens a pass on {len(held_out)} held-out "
+                f"prompts (prompt lookup {fields['lookup_tau_macro'] or 1.0:.2f}), lossless {fields['lossless']:.0%}, "
                 f"{fields['seconds']:.0f} s",
                 flush=True,
             )

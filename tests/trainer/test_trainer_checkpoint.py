@@ -140,3 +140,44 @@ def test_another_gamma_is_only_noted(tmp_path):
     ]
     assert checkpoint.changes(state, {**before, "threads": 2, "run_dir": "/elsewhere"}, "a") == []
     assert checkpoint.changes(state, before, "b") == ["the data is not what it was before the resume"]
+
+
+@pytest.mark.parametrize("text", ["[]", "7", '{"sha256": null}', '{"sha256": {}}'])
+def test_a_manifest_that_speaks_of_no_file_is_damage(tmp_path, drafter, told, text):
+    save(tmp_path, 10, drafter, told)
+    (save(tmp_path, 20, drafter, told) / "manifest.json").write_text(text)
+    found, passed_over = checkpoint.find(tmp_path, told)
+    assert found is not None and found.name == "step-10" and len(passed_over) == 1
+
+
+def test_damaged_ones_that_were_passed_over_push_no_new_one_out(tmp_path, drafter, told):
+    """Whole: 10, and what is saved from there on; 80 and 90 were damaged."""
+    for step in (10, 80, 90):
+        save(tmp_path, step, drafter, told)
+    for step in (80, 90):
+        (tmp_path / f"step-{step}" / "state.pt").write_bytes(b"")
+    for step in (11, 12):
+        assert save(tmp_path, step, drafter, told, keep=1).exists()
+    found, _ = checkpoint.find(tmp_path, told)
+    assert found is not None and found.name == "step-12"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["step-12", "step-80", "step-90"]
+    save(tmp_path, 90, drafter, told, keep=1)
+    assert [p.name for p in tmp_path.iterdir()] == ["step-90"]
+
+
+def test_what_other_programs_leave_there_is_in_nobodys_way(tmp_path, drafter, told):
+    (tmp_path / ".DS_Store").write_bytes(b"x")
+    (tmp_path / "step-1").write_text("no folder")
+    save(tmp_path, 10, drafter, told)
+    assert (tmp_path / ".DS_Store").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "now"),
+    [("intermediate_size", 96), ("num_attention_heads", 2), ("num_key_value_heads", 4), ("head_dim", 8),
+     ("attention_bias", True), ("rope_theta", 5e5)],
+)  # fmt: skip
+def test_a_drafter_of_another_architecture_is_refused_with_both_values(tmp_path, drafter, told, key, now):
+    save(tmp_path, 10, drafter, told)
+    with pytest.raises(ConfigError, match=f"{key}: the run's checkpoint has {told[key]} and the config says {now};"):
+        checkpoint.find(tmp_path, {**told, key: now})

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainer import config as trainer_config
+from trainer.__main__ import main
 from trainer.config import ConfigError, check, flatten, load, nest, schema
 
 from .trainer_setup import ROOT, nested, records
@@ -80,6 +81,8 @@ def test_nesting_and_flattening_undo_each_other():
         ({"target_layer_ids": 3}, ["target_layer_ids", "3"]),
         ({"optimizer": "sgd"}, ["optimizer", '"sgd"', "one of adamw"]),
         ({"target": None}, ["target", "null"]),
+        ({"total_steps": 10**400}, ["total_steps", "an integer at least 1 or null"]),
+        ({"noise": {"std": 10**400}}, ["noise.std", "a number at least 0"]),
     ],
 )
 def test_a_slip_is_named_with_what_is_allowed(tmp_path, change, parts):
@@ -104,7 +107,7 @@ def test_run_dir_must_be_absolute(tmp_path):
         load(place)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "7"])
+@pytest.mark.parametrize("text", ["", "[]", "{", "7", "[" * 100_000])
 def test_a_file_that_is_no_config_is_named(tmp_path, text):
     place = tmp_path / "config.json"
     place.write_text(text)
@@ -146,6 +149,24 @@ def test_an_interpreter_without_torch_is_named_with_what_to_do(tmp_path):
     line = one_line(done)
     assert sys.executable in line
     assert "pip install torch transformers safetensors" in line
+    assert [(r["event"], r["reason"], r["exit_code"]) for r in records(tmp_path)] == [("end", "environment", 1)]
+
+
+@pytest.mark.parametrize("error", [ImportError("No module named 'tokenizers'"), OSError("libcudart.so.12: not found")])
+def test_packages_that_are_there_in_part_are_one_line_and_an_end(tmp_path, monkeypatch, capsys, error):
+    """Too old, lacking another package, or a library of the system."""
+
+    class Broken:
+        def find_spec(self, name, *_rest):
+            if name == "trainer.run":
+                raise error
+
+    monkeypatch.delitem(sys.modules, "trainer.run", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    monkeypatch.setattr("trainer.__main__.choose_waiting", lambda: None)
+    assert main([written(tmp_path)]) == 1
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and f"{sys.executable} cannot import what training needs ({error})" in line
     assert [(r["event"], r["reason"], r["exit_code"]) for r in records(tmp_path)] == [("end", "environment", 1)]
 
 

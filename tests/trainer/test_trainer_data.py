@@ -13,6 +13,7 @@ from trainer.dataset import prepare
 from trainer.decode import greedy
 from trainer.errors import Interrupted
 from trainer.ranks import Ranks
+from trainer.regenerate import Kept
 from trainer.rows import num_wanted
 from trainer.stop import Stop
 
@@ -233,6 +234,20 @@ def settings_for(tmp_path, rows=ROWS, **changes) -> dict:
     return checked(
         tmp_path, data={"path": str(write_rows(tmp_path / "rows.jsonl", rows)), "generate_batch": 1, **changes}
     )
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 40 + b"\n", b"7\n", b'{"of": "a"}\n', b'{"of": 1, "answer": []}\n'])
+def test_damaged_lines_of_kept_answers_cost_those_answers_alone(tmp_path, damage):
+    place = tmp_path / "responses.jsonl"
+    with Kept(place, "k") as kept:
+        kept.add({"a": [1]})
+    with place.open("ab") as file:
+        file.write(damage)
+    with Kept(place, "k") as kept:
+        assert (len(kept), kept["a"]) == (1, [1])
+        kept.add({"b": [2]})
+    with Kept(place, "k") as kept:
+        assert (kept["a"], kept["b"]) == ([1], [2])
 
 
 def written_by(tiny, text: str, count: int) -> list[int]:

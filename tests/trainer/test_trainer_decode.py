@@ -10,10 +10,13 @@ from trainer.decode import greedy, lookup, speculative
 from trainer.evaluate import HeldOut, evaluate, teacher_forced, walks
 from trainer.loss import Scoring
 from trainer.model import Drafter
+from trainer.run import run
 from trainer.step import Objective
 from trainer.target import Target
 from trainer.tree_decode import tree_speculative
 from trainer.zlab import draft_shape
+
+from .trainer_setup import checked, events, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -168,6 +171,15 @@ def test_an_evaluation_says_all_it_should(tiny, drafter, prompts, tmp_path):
     assert fields["full_block_rate"] == fields["prefix_acc"][-1]
     ((_, again),) = evaluate([Objective(tiny, drafter, size, Scoring(4.0))], rows, 3)
     assert {**fields, "seconds": 0} == {**again, "seconds": 0}
+
+
+def test_responses_of_one_token_have_no_round_and_are_told_all_the_same(tmp_path, capsys):
+    rows = [{"prompt": "ab", "response": "cdefg"}, {"prompt": "x", "split": "eval", "max_new_tokens": 1}]
+    place = write_rows(tmp_path / "rows.jsonl", rows)
+    assert run(checked(tmp_path / "run", data={"path": str(place)}, total_steps=1)) == 0
+    told = events(tmp_path / "run", "eval")
+    assert [(r["tau_linear_macro"], r["lookup_tau_macro"], r["lossless"]) for r in told] == [(None, None, 1.0)] * 2
+    assert "step 0: 1.00 tokens a pass" in capsys.readouterr().out
 
 
 def test_the_walk_over_the_responses_is_the_decode(tiny, trained, prompts, monkeypatch):

@@ -125,6 +125,18 @@ def test_a_window_is_its_steps_summed_and_then_divided(tmp_path, tiny, engine):
     assert fields["grad_norm"] == pytest.approx(sum(s.grad_norm for s in steps) / 2, rel=1e-4)
 
 
+def test_a_step_without_a_target_has_no_gradient_to_be_averaged(tmp_path, engine):
+    engine, _ = engine
+    window = Window(4, torch.device("cpu"))
+    empty, full = (engine.step(batches(group), 1e-3, 0.0) for group in ([answered([1, 2, 3], 3)], SAMPLES))
+    window.add(empty)
+    assert not window.is_empty and window.fields(math.inf, sparse=False)["grad_norm"] is None
+    window.add(full)
+    fields = window.fields(math.inf, sparse=False)
+    assert fields["grad_norm"] == pytest.approx(full.grad_norm, rel=1e-4)
+    assert fields["avg_batch_size"] == 2.5
+
+
 def test_losses_are_told_by_the_length_of_their_sequences(tmp_path, tiny, monkeypatch):
     """Short and long ones, each as its own step would have it; a batch belongs where its longest sequence does."""
     monkeypatch.setattr("trainer.engine.draw_anchors", lambda response, *_: every_anchor(response, 2))

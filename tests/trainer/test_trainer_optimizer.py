@@ -87,3 +87,27 @@ def test_a_torch_without_muon_is_named(tmp_path, tiny, monkeypatch):
     monkeypatch.delattr(torch.optim, "Muon")
     with pytest.raises(ConfigError, match=r"optimizer: muon needs torch 2\.9"):
         Optimizer(Drafter(draft_shape(tiny, (None,))), checked(tmp_path, optimizer="muon"))
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_what_a_resume_is_told_holds_and_what_was_learnt_stays(tmp_path, tiny, kind):
+    """The log says that weight_decay and adam_beta2 are others now; so they must be."""
+
+    def made(**changes) -> Optimizer:
+        drafter = Drafter(draft_shape(tiny, (None, None)), torch.Generator().manual_seed(0))
+        for parameter in drafter.parameters():
+            parameter.grad = torch.ones_like(parameter)
+        return Optimizer(drafter, checked(tmp_path, optimizer=kind, weight_decay=0.1, adam_beta2=0.9, **changes))
+
+    first = made()
+    first.step(1e-3)
+    again = Optimizer(
+        Drafter(draft_shape(tiny, (None, None))),
+        checked(tmp_path, optimizer=kind, weight_decay=0.5, adam_beta2=0.5, lr_muon=0.02),
+    )
+    again.load(first.state())
+    groups = [group for part, _ in again._parts for group in part.param_groups]
+    assert max(group["weight_decay"] for group in groups) == 0.5
+    assert {group["betas"] for group in groups if "betas" in group} == {(0.9, 0.5)}
+    moments = [[p["state"] for p in optimizer.state()] for optimizer in (first, again)]
+    torch.testing.assert_close(*moments, rtol=0, atol=0)

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from trainer import selfcheck
+from trainer.dataset import build
 from trainer.decode import greedy
+from trainer.errors import ConfigError
 from trainer.run import run
 from trainer.sequences import Sequences
 
@@ -255,6 +257,25 @@ def test_who_is_not_there_is_named(tmp_path, rows, server, tiny, random_folder, 
         assert run(config) == 2
         line = capsys.readouterr().err
         assert line.count("\n") == 1 and words in line
+
+
+@pytest.mark.parametrize("name", ["tokens.bin", "response.bin", "index.safetensors", "held_out.jsonl"])
+def test_damaged_sequences_are_named_and_never_trained_on(made, name):
+    place = made / name
+    whole = place.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"", None):
+        if (name, damaged) == ("held_out.jsonl", b""):
+            continue
+        place.unlink() if damaged is None else place.write_bytes(damaged)
+        with pytest.raises(ConfigError, match=r"sequences is damaged .*; remove it, and what made it makes it anew"):
+            Sequences(made)
+
+
+@pytest.fixture
+def made(tmp_path, tiny) -> Path:
+    place = write_rows(tmp_path / "given.jsonl", [{"prompt": "ab", "response": "cdef"}, HELD_OUT])
+    build(checked(tmp_path, data={"path": str(place)}), tiny.tokenizer, None, tmp_path / "sequences", lambda: None)
+    return tmp_path / "sequences"
 
 
 @pytest.fixture
