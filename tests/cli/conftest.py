@@ -27,6 +27,7 @@ SMALL_RUN = (
     "num_anchors=4",
     "batch_tokens=256",
     "eval_every=0",
+    "eval.ddtree=never",
     "save_every=1000",
     "threads=1",
 )
