@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One more than there are cores: tests of hosts and of kills wait a good part of their time.
 WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
-PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+# Python compiles what it imports, a third of the 11,000 files that pip would compile, one after another.
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q --no-compile
 
 # Tests start hundreds of processes: each would compile all it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,7 +26,7 @@ check:
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-suite:
+suite: $(VENV)/.compiled
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.test
@@ -34,16 +35,21 @@ bench: $(VENV)/.test
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and "dflash-tui needs Python 3.11 or newer; %s is %d.%d: make PYTHON=/path/to/python3.11" % (sys.executable, v[0], v[1]))'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade 'pip>=25.1'
+	$(PIP_INSTALL) --upgrade 'pip>=25.1'
 
 # torch goes first and by its exact version: a range would let pip choose a CUDA build of several GB.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install $(shell grep '^torch==' constraints.txt)
-	$(PIP) install -c constraints.txt -e '.[trainer]'
+	$(PIP_INSTALL) $(shell grep '^torch==' constraints.txt)
+	$(PIP_INSTALL) -c constraints.txt -e '.[trainer]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo
-	$(PIP) install -c constraints.txt --group dev
+	$(PIP_INSTALL) -c constraints.txt --group dev
+	@touch $@
+
+# What tests import: once, while mypy has the other core, and not by each worker.
+$(VENV)/.compiled: $(VENV)/.test
+	-@$(BIN)/pytest --collect-only -q >/dev/null
 	@touch $@
 
 clean:
