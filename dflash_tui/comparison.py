@@ -18,10 +18,17 @@ from dflash_tui.store.base import Store
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.store.screens import ask_screen
 
-Figures = dict[tuple[str, str], float]
+Key = tuple[str, str]
+Figures = dict[Key, float]
 WHOLE = Window()
 # What `quality` calls the newest evaluation, whatever its name.
 LAST = "last"
+# The stat of a figure that is of training, where `quality` has the same of evaluations; before its slot, if it has one.
+TRAINED = "train rows"
+EVALUATED = "evaluation"
+NOWHERE = "none in these steps"
+# What `quality` and `trained` both know.
+_OF_BOTH = (("accept_len", LAST), ("ddtree_streak8", LAST), ("position_acc", "1"))
 # Of `dynamics`, what means something in any window; all of `vitals` does.
 _DYNAMICS = ("avg_batch_size", "avg_seq_len", "tokens", "steps")
 # What of the differences tells which code ran.
@@ -60,13 +67,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A figure of a reference, and those of the runs."""
+    """A figure of a reference, and those of the runs. `of` is what both are of; None where no run has any."""
 
     metric: str
     stat: str
     reference: float
     a: float | None
     b: float | None
+    of: str | None = EVALUATED
 
     def share(self, value: float | None) -> float | None:
         """`value` in percent of the reference."""
@@ -75,7 +83,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`window` holds the first and last step that both runs have, None if there is none; `why` says then why not."""
+    """`window` holds the first and last step that both runs have, None if there is none; `why` says then why not.
+
+    Both sides of a figure are of the same: of evaluations, or of train rows. `notes` say why one is missing.
+    """
 
     a: Run
     b: Run | None
@@ -85,14 +96,24 @@ class Comparison:
     metrics: list[Metric]
     figures: tuple[Figures, Figures] = field(repr=False)
     why: str | None = None
+    evaluated: frozenset[Key] = frozenset()
+    notes: tuple[str, ...] = ()
 
     def held_against(self, reference: Reference) -> list[Held]:
         """Every figure of `reference` with what the runs have of it."""
+        return [self._held(*key, value) for key, value in reference.figures.items()]
+
+    def _held(self, metric: str, stat: str, reference: float) -> Held:
+        """Evaluations where all runs have one, else train rows; what only one run has is better than nothing."""
         a, b = self.figures
-        return [
-            Held(metric, stat, value, a.get((metric, stat)), b.get((metric, stat)))
-            for (metric, stat), value in reference.figures.items()
-        ]
+        sides = (a, b) if self.b else (a,)
+        keys = [(metric, stat), (metric, _stat_of_training(stat))]
+        for test in (all, any):
+            for key in keys:
+                if test(key in side for side in sides):
+                    of = EVALUATED if key in self.evaluated else TRAINED
+                    return Held(metric, stat, reference, a.get(key), b.get(key), of)
+        return Held(metric, stat, reference, None, None, None)
 
 
 def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comparison:
@@ -112,14 +133,22 @@ def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comp
         why = f"no step in common{within}: {', '.join(told)}"
         return Comparison(a, b, None, (0, 0), _differences(store, a, b), [], ({}, {}), why)
     window = Window.between(first, last)
-    qualities = [_quality(store, run.run_id, window) for run in runs]
-    found = [_vitals(store, run.run_id, window) | good for run, good in zip(runs, qualities, strict=True)]
+    qualities = [_quality(store, "quality", run.run_id, window) for run in runs]
+    trained = _trained(store, runs, window, qualities)
+    found = [
+        _vitals(store, run.run_id, window) | quality | rest
+        for run, quality, rest in zip(runs, qualities, trained, strict=True)
+    ]
     num_rows = [store.window(run.run_id, window).n for run in runs]
     figures = (found[0], found[1] if b else {})
     keys = [key for key in figures[0] | figures[1] if not _is_twin(key, qualities)]
     metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in keys]
     shared = (num_rows[0], num_rows[1] if b else 0)
-    return Comparison(a, b, (first, last), shared, _differences(store, a, b), metrics, figures)
+    evaluated = frozenset(key for quality in qualities for key in quality)
+    notes = _notes(runs, qualities, window, is_trained=any(trained))
+    return Comparison(
+        a, b, (first, last), shared, _differences(store, a, b), metrics, figures, evaluated=evaluated, notes=notes
+    )
 
 
 def _cut(first: int, last: int, window: Window) -> tuple[int, int]:
@@ -140,15 +169,48 @@ def _vitals(store: Store, run_id: str, window: Window) -> Figures:
     return found
 
 
-def _quality(store: Store, run_id: str, window: Window) -> Figures:
+def _quality(store: Store, screen: str, run_id: str, window: Window) -> Figures:
     found: Figures = {}
     params = {"run": run_id, "first": window.first, "last": window.last}
-    for metric, stat, value in ask_screen(store, "quality", params):
+    for metric, stat, value in ask_screen(store, screen, params):
         _put(found, metric, stat, value)
     return found
 
 
-def _is_twin(key: tuple[str, str], qualities: list[Figures]) -> bool:
+def _trained(store: Store, runs: list[Run], window: Window, qualities: list[Figures]) -> list[Figures]:
+    """Of each run what its train rows say where not all runs have an evaluation that does, by a stat of its own."""
+    if all(key in quality for quality in qualities for key in _OF_BOTH):
+        return [{} for _ in runs]
+    return [
+        {
+            (metric, _stat_of_training(stat)): value
+            for (metric, stat), value in _quality(store, "trained", run.run_id, window).items()
+            if not all((metric, stat) in quality for quality in qualities)
+        }
+        for run in runs
+    ]
+
+
+def _stat_of_training(stat: str) -> str:
+    return TRAINED if stat == LAST else f"{TRAINED} {stat}"
+
+
+def _notes(runs: list[Run], qualities: list[Figures], window: Window, *, is_trained: bool) -> tuple[str, ...]:
+    """Which runs lack figures of evaluations, and what stands beside them."""
+    notes = []
+    for run, quality in zip(runs, qualities, strict=True):
+        others = {key for other in qualities for key in other if key[1] == LAST or key[1].isdecimal()}
+        lacking = sorted({metric for metric, _ in others - quality.keys()})
+        if not quality:
+            notes.append(f"{run.name} has no evaluation in steps {window.first:,}..{window.last:,}")
+        elif lacking:
+            notes.append(f"{run.name} has no {', '.join(lacking)} in its newest evaluation there")
+    if notes and is_trained:
+        notes.append(f"{TRAINED}: of training, means over the newest 2,000, by slot of the newest")
+    return tuple(notes)
+
+
+def _is_twin(key: Key, qualities: list[Figures]) -> bool:
     """Whether it is the figure of an evaluation by its name, and in every run that of the newest one too."""
     metric, stat = key
     named = any(key in found for found in qualities)

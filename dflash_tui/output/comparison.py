@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from dflash_tui.comparison import Comparison, Held
+from dflash_tui.comparison import NOWHERE, Comparison, Held
 from dflash_tui.output.report import draw_table
 from dflash_tui.references import Reference
 from dflash_tui.text import number, visible
@@ -22,20 +22,22 @@ def write_comparison(found: Comparison, references: Sequence[Reference], out: Te
     if found.b and found.metrics:
         figures = [[one.metric, one.stat, one.a, one.b, one.delta, one.pct] for one in found.metrics]
         out.write("\n" + _table(["metric", "stat", "a", "b", "delta", "%"], figures))
+    for note in found.notes:
+        out.write(visible(note) + "\n")
     for reference in references:
         out.write("\n" + visible(reference.title) + "\n")
         held = found.held_against(reference)
         if found.b:
-            head = ["metric", "stat", "reference", "a", "% of reference", "b", "% of reference"]
+            head = ["metric", "stat", "reference", "of", "a", "% of reference", "b", "% of reference"]
         else:
-            head = ["metric", "stat", "reference", found.a.name, "% of reference"]
+            head = ["metric", "stat", "reference", "of", found.a.name, "% of reference"]
         out.write(_table(head, [_held_row(one, is_pair=found.b is not None) for one in held]))
         if reference.source:
             out.write(visible(f"source: {reference.source}") + "\n")
 
 
 def _held_row(one: Held, *, is_pair: bool) -> list[Any]:
-    row = [one.metric, one.stat, one.reference, one.a, one.share(one.a)]
+    row = [one.metric, one.stat, one.reference, one.of or NOWHERE, one.a, one.share(one.a)]
     return [*row, one.b, one.share(one.b)] if is_pair else row
 
 
@@ -60,6 +62,7 @@ def comparison_tree(found: Comparison, references: Sequence[Reference]) -> dict[
             {"metric": one.metric, "stat": one.stat, "a": one.a, "b": one.b, "delta": one.delta, "pct": one.pct}
             for one in found.metrics
         ],
+        "notes": list(found.notes),
     }
     if references:
         tree["references"] = [
@@ -72,6 +75,7 @@ def comparison_tree(found: Comparison, references: Sequence[Reference]) -> dict[
                         "metric": one.metric,
                         "stat": one.stat,
                         "reference": one.reference,
+                        "of": one.of,
                         "a": one.a,
                         "a_pct_of_reference": one.share(one.a),
                         "b": one.b,

@@ -8,11 +8,12 @@ from textual.message import Message
 
 from dflash_tui.charts import Canvas, Level, Trace, draw_overlay
 from dflash_tui.charts.series import named_or, numbers
-from dflash_tui.comparison import Held
+from dflash_tui.comparison import TRAINED, Held
 from dflash_tui.store.base import PanelResult
 from dflash_tui.text import number, visible
 from dflash_tui.ui.chart import ChartWidget
 from dflash_tui.ui.compare_list import SIGNS
+from dflash_tui.ui.panel import SEPARATOR
 
 REFERENCE_SIGN = "R"
 
@@ -78,7 +79,9 @@ def _trace(sign: str, name: str, panel: PanelResult) -> Trace:
     values = numbers(columns, rows, y)
     newest = next((value for value in reversed(values) if value is not None), None)
     xs = numbers(columns, rows, named_or(panel.axes, "x", columns, 0))
-    return Trace(sign, f"{visible(name)} {number(newest, 3)}", xs, values)
+    # Of bars the headline begins with which row they are of: an evaluation, or one of training.
+    of = f", {visible(panel.headline.partition(SEPARATOR)[0])}" if panel.chart == "bars" and panel.headline else ""
+    return Trace(sign, f"{visible(name)} {number(newest, 3)}{of}", xs, values)
 
 
 def _slots(held: Sequence[Held]) -> list[Trace]:
@@ -93,6 +96,7 @@ def _level(one: Held) -> Level:
     shares = [(sign, one.share(value)) for sign, value in zip(SIGNS, (one.a, one.b), strict=False)]
     told = [f"{share:.0f} % ({sign})" for sign, share in shares if share is not None]
     of = f" {one.stat}" if one.stat != "last" else ""
+    by = f", by {TRAINED}" if one.of == TRAINED else ""
     return Level(
-        one.reference, f"{number(one.reference, 3)}{of}" + (f", now {', '.join(told)} of reference" if told else "")
+        one.reference, f"{number(one.reference, 3)}{of}" + (f", now {', '.join(told)} of reference{by}" if told else "")
     )

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dflash_tui.comparison import CODE, Comparison, Difference, Held, Metric
+from dflash_tui.comparison import CODE, EVALUATED, NOWHERE, TRAINED, Comparison, Difference, Held, Metric
 from dflash_tui.references import Reference
 from dflash_tui.text import number, visible
 from dflash_tui.ui.columns import Cell, Column
@@ -90,6 +90,9 @@ def _figures(found: Comparison) -> Iterator[CompareRow]:
     yield CompareRow("figures", whole=whole, is_head=True)
     a, b = found.num_rows
     yield CompareRow("n", f"{a:,}", f"{b:,}" if found.b else "", _signed(b - a) if found.b else "", whole=whole)
+    if found.notes:
+        told = ["none" if not any(key in found.evaluated for key in side) else "" for side in found.figures]
+        yield CompareRow("evaluations", told[0], told[1] if found.b else "", whole="; ".join(found.notes))
     for one in found.metrics:
         label = f"{one.metric} {one.stat}".strip()
         yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one), one.metric)
@@ -100,9 +103,11 @@ def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow
         return
     yield CompareRow(REFERENCE, visible(reference.name), is_head=True, whole=_source(reference))
     for one in found.held_against(reference):
-        label = f"{one.metric} {one.stat}"
+        label = f"{one.metric} {one.stat}" + f", {TRAINED}" * (one.of == TRAINED)
         a, b = _share(one, one.a), _share(one, one.b) if found.b else ""
-        yield CompareRow(label, a, b, f"of {number(one.reference)}", metric=one.metric, whole=_source(reference))
+        # A reference is of decoding or of an evaluation: what is not is said.
+        whole = _source(reference) if one.of == EVALUATED else f"{one.of or NOWHERE}; {_source(reference)}"
+        yield CompareRow(label, a, b, f"of {number(one.reference)}", metric=one.metric, whole=whole)
 
 
 def _share(one: Held, value: float | None) -> str:

@@ -13,6 +13,8 @@ HELD = {
     "acceptance": "tau_linear_macro",
     "accept_len": "accept_len",
 }
+# Those that draw train rows: a reference is of decoding, or of an evaluation.
+_OF_TRAINING = ("streak", "accept_len")
 
 
 def held_against(result: PanelResult | None, reference: Reference | None) -> tuple[list[Level], dict[str, float]]:
@@ -27,5 +29,7 @@ def held_against(result: PanelResult | None, reference: Reference | None) -> tup
         return [], {}
     at = result.columns.index(result.axes["y"])
     now = next((row[at] for row in reversed(result.rows) if isinstance(row[at], (int, float))), None)
-    share = "" if now is None or not value else f", now {now / value:.0%}"
+    share = (
+        "" if now is None or not value else f", now {now / value:.0%}" + " in training" * (result.name in _OF_TRAINING)
+    )
     return [Level(value, f"{visible(reference.name)} {short(value)}{share}")], {}

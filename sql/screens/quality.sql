@@ -1,5 +1,5 @@
--- How good the drafter of $run is, by the steps $first..$last: figures of the newest evaluation, and of the newest of each
--- name. A run without one has what its train rows say: means over the newest 2,000, accuracy by slot of the newest.
+-- How good the drafter of $run is, by its evaluations at steps $first..$last: figures of the newest one, and of the newest
+-- of each name. What its train rows say of the same is `trained`: that is another thing, and never stands in for it here.
 -- One row a figure: metric, stat ('last', the evaluation's name, or a slot from 1 on), value.
 with seen as (
   select *, row_number() over (order by generation desc, line_no desc) as back,
@@ -18,34 +18,14 @@ figures as (
     from picked)
   on columns(* exclude stat) into name metric value value
 ),
-recent as (
-  select accept_len, ddtree_streak8 from core where run = $run and step between $first and $last
-  order by generation desc, line_no desc limit 2000
-),
-trained as (
-  unpivot (
-    select avg(accept_len) filter (isfinite(accept_len)) as accept_len,
-      avg(ddtree_streak8) filter (isfinite(ddtree_streak8)) as ddtree_streak8
-    from recent)
-  on accept_len, ddtree_streak8 into name metric value value
-),
 -- Of the newest of the last 20 evaluations that has it: to ask all rows for it takes 200 ms of a million.
-evaluated as materialized (
+evaluated as (
   select rare[1].position_acc as p, generation, line_no from logged
   where run = $run and event = 'eval' and step between $first and $last
   order by generation desc, line_no desc limit 20
 ),
-positions as (
-  (select p from evaluated where p is not null order by generation desc, line_no desc limit 1)
-  union all
-  (select rare[1].position_acc from logged
-    where run = $run and event = 'train' and step between $first and $last and rare[1].position_acc is not null
-      and not exists (from evaluated where p is not null)
-    order by generation desc, line_no desc limit 1)
-)
+positions as (select p from evaluated where p is not null order by generation desc, line_no desc limit 1)
 select metric, stat, value from figures where isfinite(value)
-union all
-select metric, 'last', value from trained t where not exists (select 1 from figures f where f.metric = t.metric and f.stat = 'last')
 union all
 select 'position_acc', slot::varchar, value from (select unnest(p) as value, generate_subscripts(p, 1) as slot from positions)
 where isfinite(value);

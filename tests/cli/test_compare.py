@@ -44,7 +44,7 @@ def test_two_runs_over_the_steps_that_both_have(tmp_path: Path) -> None:
     ingest(tmp_path, "two", range(101, 601), 2.0, other, *middle, late)
     said = dflash("compare", "one", "two", "--json")
     tree = said.json()
-    assert (said.code, list(tree)) == (0, ["a", "b", "window", "config", "metrics"])
+    assert (said.code, list(tree)) == (0, ["a", "b", "window", "config", "metrics", "notes"])
     assert (tree["a"], tree["b"]) == ("one", "two")
     assert tree["window"] == {"kind": "range", "first": 101, "last": 300, "a_n": 200, "b_n": 200}
     assert tree["config"] == [
@@ -65,6 +65,36 @@ def test_two_runs_over_the_steps_that_both_have(tmp_path: Path) -> None:
     words = dflash("compare", "one", "two").out
     assert "one against two · steps 101..300, 200 and 200 rows" in words
     assert "noise.std" in words and "run_dir" not in words
+
+
+def test_training_never_stands_beside_an_evaluation(tmp_path: Path) -> None:
+    """The mean of train rows of one run and what the other decodes held out differ by half for nothing."""
+    trained = [{"step": 11, "accept_len": 2.0, "ddtree_streak8": 3.0, "position_acc": [0.5, 0.25]}]
+    held_out = evaluation(11, accept_len=3.0, position_acc=[0.75, 0.5])
+    ingest(tmp_path, "one", range(1, 11), 1.0, CONFIG, *trained)
+    ingest(tmp_path, "two", range(1, 11), 1.0, CONFIG, *trained, held_out)
+    tree = dflash("compare", "one", "two", "--json").json()
+    found = figures(tree)
+    for metric, stat, value, evaluated in [("accept_len", "last", 2.0, 3.0), ("position_acc", "1", 0.5, 0.75)]:
+        named = "train rows" if stat == "last" else f"train rows {stat}"
+        assert found[metric, named] == (value, value, 0.0, 0.0)
+        assert found[metric, stat] == (None, evaluated, None, None)
+    assert found["ddtree_streak8", "train rows"][:2] == (3.0, 3.0) and ("ddtree_streak8", "last") not in found
+    assert tree["notes"][0] == "one has no evaluation in steps 1..11"
+    assert "train rows: of training" in tree["notes"][1]
+    assert "one has no evaluation in steps 1..11" in dflash("compare", "one", "two").out
+
+    [story] = dflash("compare", "one", "two", "--reference", "story", "--json").json()["references"]
+    held = {(m["metric"], m["stat"]): (m["of"], m["a"], m["b"]) for m in story["metrics"]}
+    assert held["position_acc", "1"] == ("train rows", 0.5, 0.5)
+    assert held["full_block_rate", "last"] == (None, None, None)
+    words = dflash("compare", "two", "--reference", "story").out
+    assert "evaluation" in words and "train rows" in words and "none in these steps" in words
+
+    # Where both have the evaluation, that is what is told, and nothing else.
+    ingest(tmp_path, "three", range(1, 11), 1.0, CONFIG, *trained, held_out)
+    found = figures(dflash("compare", "three", "two", "--json").json())
+    assert found["accept_len", "last"][:2] == (3.0, 3.0) and ("accept_len", "train rows") not in found
 
 
 def test_runs_without_a_step_in_common_still_differ_in_their_configs(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ async def test_a_run_is_held_against_what_others_reached() -> None:
         await pilot.press("enter")
         await sees(pilot, "top-8 streak", "by position")
         await pilot.press("R", "R")
-        await sees(pilot, "held against z-lab's reference drafter", "story 12.38, now 29%", "50%")
+        await sees(pilot, "held against z-lab's reference drafter", "story 12.38, now 29% in training", "50%")
         await pilot.press("R")
         await sees_no(pilot, "story 12.38")
 
