@@ -161,6 +161,23 @@ async def test_without_an_open_file_it_is_a_guess_by_words_or_folder(
     assert found.process is None and {one.pid for one in found.others} == {theirs.pid, second.pid}
 
 
+@pytest.mark.parametrize("program", ["dflash-tui", "dflash_tui/__main__.py", "dflash-agent/0ab1.pyz", "-m"])
+async def test_neither_we_nor_our_ancestors_are_taken_for_the_writer(
+    agent: AgentClient, start: Start, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """Other commands and sessions name the log and work in its folder, and so does whoever started the agent."""
+    log.write_text('{"step": 1}\n')
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / ("dflash_tui/__main__.py" if program == "-m" else program)
+    place.parent.mkdir(exist_ok=True)
+    (place.parent / "__init__.py").touch()
+    place.write_text("import sys, time\nprint(1, file=sys.stderr, flush=True)\ntime.sleep(600)\n")
+    ours = start("-u", *(("-m", "dflash_tui") if program == "-m" else (str(place),)), "ingest", str(log))
+    assert ours.stderr and ours.stderr.readline() == "1\n"
+    found = await look(agent, str(log))
+    assert (found.process, found.how, found.others) == (None, None, ())
+
+
 async def test_workers_of_a_launcher_are_ended_by_it(
     agent: AgentClient, start: Start, log: Path, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ _PIPES = (b"tee", b"ts", b"unbuffer", b"stdbuf")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "horovodrun", "mpirun", "torch.distributed.run")
 _INTERPRETERS = ("python", "torchrun", "accelerate", "deepspeed")
 _MAX_ARGUMENTS = 200
+# An interpreter's own options and the program stand among so many words; what follows is the program's.
+_OPENING = 6
 
 
 class Writer(NamedTuple):
@@ -36,8 +38,9 @@ def find_writer(path: str) -> Writer:
     if found:
         found = _behind_pipes(found)
     else:
+        strangers = set(proc.pids()) - _lineage()
         for how in ("argument", "cwd"):
-            found = {pid for pid in proc.pids() if pid != os.getpid() and _speaks_of(pid, path, how)}
+            found = {pid for pid in strangers if _speaks_of(pid, path, how)}
             if found:
                 break
     roots = sorted(_roots({_launcher_of(pid) for pid in found}))
@@ -114,15 +117,36 @@ def _behind_pipes(pids: Set[int]) -> Set[int]:
 
 
 def _speaks_of(pid: int, path: str, how: str) -> bool:
-    """Whether an interpreter names the file or its folder, or works in that folder."""
+    """Whether an interpreter names the file or its folder, or works in that folder, and is none of ours."""
     argv = _argv(pid)
-    if not argv or not os.path.basename(argv[0]).startswith(_INTERPRETERS):
+    if not argv or not os.path.basename(argv[0]).startswith(_INTERPRETERS) or _is_ours(argv):
         return False
     cwd, folder = _link("/proc/%d/cwd" % pid), os.path.dirname(path)
     if how == "cwd":
         return cwd == folder
     words = [word for arg in argv[1:] for word in (arg, arg.partition("=")[2]) if word]
     return any(os.path.normpath(os.path.join(cwd or "/", word)) in (path, folder) and word != "." for word in words)
+
+
+def _lineage() -> Set[int]:
+    """This process and those that it descends from: who asks is not who writes."""
+    pid: Optional[int] = os.getpid()
+    found: Set[int] = set()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = proc.parent(pid)
+    return found
+
+
+def _is_ours(argv: List[str]) -> bool:
+    """Whether it is a command or a session of dflash-tui, or an agent of one; of a log they only ever read."""
+    for word, after in zip(argv[:_OPENING], [*argv[1:], ""]):
+        folder, name = os.path.split(word)
+        if name == "dflash-tui" or os.path.basename(folder) in ("dflash_tui", "dflash-agent"):
+            return True
+        if word == "-m":
+            return after.partition(".")[0] == "dflash_tui"
+    return False
 
 
 def _launcher_of(pid: int) -> int:
