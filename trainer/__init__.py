@@ -27,6 +27,6 @@ ends with 0 (all steps done), 75 (saved after SIGTERM or SIGINT), 2 (a bad confi
     train, engine, feed         the loop, its step, and what the step is given
     optimizer, stop             how gradients become steps, and the wish to end
     ranks, launcher             several processes that do what one does
-    selfcheck                   whether training means what decoding does, before days are spent
+    selfcheck, promises         whether training means what decoding does, before days are spent
     run                         its edge: exit codes, and the one line for a person
 """

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HORIZON = 73_290
+BLOCK_SIZE = 16
 
 
 def write_log(file: Path, steps: int, shape: str = "story", seed: int = 0) -> Path:
@@ -57,7 +58,7 @@ def trainer(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
         sparse = {
             "n_blocks": 512,
             "draft_top1_prob": round(rng.random(), 4),
-            "position_acc": [round(0.9 * 0.8**slot + rng.gauss(0, 0.01), 4) for slot in range(15)],
+            "position_acc": _position_acc(rng),
             "rss_gb": 12.5,
         }
         yield {
@@ -75,4 +76,52 @@ def trainer(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
         }
 
 
-_SHAPES = {"story": story, "trainer": trainer}
+def evaluated(steps: int, rng: random.Random) -> Iterator[dict[str, object]]:
+    """All that `trainer/` logs: its configuration first, and an evaluation and a checkpoint every 500 steps."""
+    yield {
+        "event": "start",
+        "time": 1_780_000_000.0,
+        "schema": 1,
+        "config": {"block_size": BLOCK_SIZE, "lr": 6e-4, "lr_schedule": "cosine", "total_steps": HORIZON},
+        "loss_norm": "sum_w",
+        "gamma": 7.0,
+        "kl_weight": 0.0,
+        "world_size": 1,
+    }
+    for record in trainer(steps, rng):
+        yield record
+        told = {"time": record["time"], "step": record["step"]}
+        if int(str(record["step"])) % 500 == 0:
+            yield {"event": "eval", **told, **_evaluation(rng)}
+            yield {"event": "checkpoint", **told, "path": f"checkpoints/step-{record['step']}", "seconds": 0.03}
+
+
+def _position_acc(rng: random.Random) -> list[float]:
+    return [round(0.9 * 0.8**slot + rng.gauss(0, 0.01), 4) for slot in range(BLOCK_SIZE - 1)]
+
+
+def _evaluation(rng: random.Random) -> dict[str, object]:
+    accept_len = round(3.2 + rng.gauss(0, 0.1), 4)
+    return {
+        "name": "heldout",
+        "n_samples": 16,
+        "tau_linear_macro": round(accept_len * 0.9, 4),
+        "tau_linear_micro": round(accept_len * 0.8, 4),
+        "lookup_tau_macro": 1.4,
+        "lossless": 1.0,
+        "walk_accept_len": round(accept_len * 0.8, 4),
+        "tau_gap": -0.1,
+        "eval_loss": round(2.0 + rng.gauss(0, 0.02), 4),
+        "accuracy": round(0.45 + rng.gauss(0, 0.01), 4),
+        "accept_len": accept_len,
+        "ddtree_streak8": 4.7,
+        "draft_top1_prob": 0.43,
+        "full_block_rate": 0.02,
+        "accept_hist": [0, *(round(4000 * 0.7**k) for k in range(BLOCK_SIZE))],
+        "position_acc": _position_acc(rng),
+        "prefix_acc": [round(0.7**k, 4) for k in range(1, BLOCK_SIZE)],
+        "seconds": 32.5,
+    }
+
+
+_SHAPES = {"story": story, "trainer": trainer, "evaluated": evaluated}

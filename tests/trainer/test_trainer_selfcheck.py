@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from trainer.config import load
 from trainer.decode import DraftCache
 from trainer.drafts import Draft
 from trainer.model import attend_dense
+from trainer.promises import SelfCheck
 from trainer.target import Features, Target
 
 from .trainer_setup import ROOT, nested, write_rows
@@ -43,8 +46,7 @@ def verdicts(config: Path, capsys, code: int) -> dict[str, str]:
 
 def holds(config: Path, *names: str) -> list[bool]:
     """The verdicts of these checks alone."""
-    torch.manual_seed(0)
-    checks = selfcheck.SelfCheck(load(config))
+    checks = SelfCheck(load(config))
     return [getattr(checks, name)().holds for name in names]
 
 
@@ -115,3 +117,11 @@ def test_a_bad_config_and_prompts_without_an_answer_are_one_line(tmp_path, confi
     assert selfcheck.main([str(config)]) == 2
     err = capsys.readouterr().err
     assert "usage: " in err and "lr: -1 is not allowed" in err
+
+
+def test_without_torch_one_line_says_so(config):
+    without = (
+        "import sys; sys.modules['torch'] = None; from trainer import selfcheck; sys.exit(selfcheck.main(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", without, config], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "cannot import what training needs" in done.stderr
