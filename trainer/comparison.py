@@ -11,7 +11,7 @@ from trainer.config import Config
 from trainer.dataset import prepare
 from trainer.drafts import Draft
 from trainer.errors import ConfigError
-from trainer.evaluate import evaluate
+from trainer.evaluate import evaluate, sentence
 from trainer.log import Log
 from trainer.loss import Scoring, auto_gamma
 from trainer.ranks import Ranks
@@ -37,10 +37,18 @@ def compare(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
             log.write("warn", reason=note)
         few = config["eval.num_prompts"]
         trees = config["eval.ddtree"] != "never"
-        told = evaluate(objectives, data.held_out, config["eval.anchor_stride"], few, trees=trees)
+        told = evaluate(
+            objectives,
+            data.held_out,
+            config["eval.anchor_stride"],
+            few,
+            trees=trees,
+            at_a_time=config["data.generate_batch"],
+            check_stop=stop.check,
+        )
         for draft, name, (_, fields) in zip(read, names(read), told, strict=True):
             log.write("eval", step=_step(draft), **{**fields, "name": name}, path=str(draft.path))
-            print(f"{name}: {_line(fields)}", flush=True)
+            print(f"{name}: {sentence(fields)}", flush=True)
     ranks.wait()
 
 
@@ -78,14 +86,3 @@ def _step(draft: Draft) -> int | None:
     """The optimizer step that a checkpoint of ours was made after."""
     name = draft.path.name.removeprefix("step-")
     return int(name) if name.isdecimal() and name != draft.path.name else None
-
-
-def _line(fields: dict[str, Any]) -> str:
-    trees = [f"{fields[key]:.2f}" for key in fields if key.startswith("ddtree_tau") and fields[key] is not None]
-    figures = [
-        f"{fields['tau_linear_macro'] or 1.0:.2f} tokens a pass on {fields['n_samples']} prompts",
-        f"prompt lookup {fields['lookup_tau_macro'] or 1.0:.2f}",
-        *([f"trees {' '.join(trees)}"] if trees else []),
-        f"lossless {fields['lossless']:.0%}",
-    ]
-    return ", ".join(figures)

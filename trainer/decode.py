@@ -4,7 +4,7 @@ All three give the same tokens; what differs is how many passes of the target th
 tokens as z-lab does: the drafts that the target agrees with plus the one it adds, 1 to block_size.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -68,14 +68,24 @@ def left(rows: "Rows", drafts: "DraftCache", token: Tensor, starts: Tensor) -> t
     return token, starts
 
 
+def go_on() -> None:
+    """What is called between passes where nobody may want to stop."""
+
+
 @torch.no_grad()
 def speculative(
-    target: Target, drafter: Drafter, prompts: Sequence[list[int]], budgets: Sequence[int], block_size: int
+    target: Target,
+    drafter: Drafter,
+    prompts: Sequence[list[int]],
+    budgets: Sequence[int],
+    block_size: int,
+    check_stop: Callable[[], None] = go_on,
 ) -> list[Decoded]:
     """The same continuation, a block at a time. The last block is not cut at the budget."""
     rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
+        check_stop()
         token, starts = left(rows, drafts, token, starts)
         block = torch.cat((token[:, None], drafts.propose(token, starts)), dim=1)
         hidden, taps = target.run(block, starts, rows.cache, tap=True)

@@ -5,7 +5,7 @@ Decoding is the truth; the teacher-forced figures say why. Nothing here is rando
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,12 @@ from trainer.attention import Attention
 from trainer.batches import Batch, collate
 from trainer.blocks import Anchors, eligible, every_anchor
 from trainer.data import answered
-from trainer.decode import Decoded, lookup, speculative
+from trainer.decode import Decoded, go_on, lookup, speculative
 from trainer.loss import Scoring
 from trainer.metrics import Tally
+from trainer.model import Drafter
 from trainer.step import Objective
-from trainer.target import Features
+from trainer.target import Features, Target
 from trainer.tree_decode import tree_speculative
 
 # Rows of a teacher-forced batch: small, because every stride-th position of each is a block.
@@ -46,27 +47,27 @@ def evaluate(
     few: int | None = None,
     *,
     trees: bool = False,
+    at_a_time: int = 256,
+    check_stop: Callable[[], None] = go_on,
 ) -> list[tuple[float, dict[str, Any]]]:
     """For each drafter: tau on the first `few` prompts, which every evaluation has, and the fields of an `eval` record.
 
     All are asked about the same prompts and the same hidden states. With `trees`, the first `few` are decoded by DDTree
-    too.
+    too. `at_a_time` prompts are decoded together. `check_stop`, which may raise, is called every few passes.
     """
     began = time.monotonic()
-    forced = teacher_forced(objectives, held_out, stride)
-    walked = walks(objectives, held_out)
+    forced = teacher_forced(objectives, held_out, stride, check_stop)
+    walked = walks(objectives, held_out, check_stop)
     shared = (time.monotonic() - began) / len(objectives)
     told = []
     for objective, counts, walk in zip(objectives, forced, walked, strict=True):
         began = time.monotonic() - shared
-        decoded = speculative(
-            objective.target,
-            objective.drafter,
-            [row.prompt for row in held_out],
-            [len(row.response) for row in held_out],
-            objective.block_size,
-        )
-        in_trees = tree_taus(objective, held_out[:few]) if trees else {}
+        decoded = [
+            row
+            for some in _chunks(held_out, at_a_time)
+            for row in speculative(*_asked(objective, some), objective.block_size, check_stop)
+        ]
+        in_trees = tree_taus(objective, held_out[:few], at_a_time, check_stop) if trees else {}
         fields = _fields(objective, held_out, decoded, counts, walk) | in_trees
         # A response of one token has no round.
         tau = macro_tau([row.accepted for row in decoded[:few]]) or 1.0
@@ -100,24 +101,52 @@ def _fields(
     }
 
 
-def tree_taus(objective: Objective, held_out: Sequence[HeldOut]) -> dict[str, Any]:
+def sentence(fields: dict[str, Any]) -> str:
+    """The figures of an evaluation that a person looks at first."""
+    trees = [f"{fields[key]:.2f}" for key in fields if key.startswith("ddtree_tau") and fields[key] is not None]
+    figures = [
+        f"{fields['tau_linear_macro'] or 1.0:.2f} tokens a pass on {fields['n_samples']} prompts",
+        f"prompt lookup {fields['lookup_tau_macro'] or 1.0:.2f}",
+        *([f"trees {' '.join(trees)}"] if trees else []),
+        f"lossless {fields['lossless']:.0%}",
+    ]
+    return ", ".join(figures)
+
+
+def tree_taus(
+    objective: Objective, held_out: Sequence[HeldOut], at_a_time: int, check_stop: Callable[[], None]
+) -> dict[str, Any]:
     """Tokens a round of DDTree, macro, for each size of tree."""
-    prompts, budgets = [row.prompt for row in held_out], [len(row.response) for row in held_out]
     taus = {}
     for nodes in _TREES:
-        size = objective.block_size
-        decoded = tree_speculative(objective.target, objective.drafter, prompts, budgets, size, nodes)
-        taus[f"ddtree_tau_b{nodes}"] = macro_tau([row.accepted for row in decoded])
+        accepted: list[list[int]] = []
+        for some in _chunks(held_out, at_a_time):
+            decoded = tree_speculative(*_asked(objective, some), objective.block_size, nodes, check_stop)
+            accepted += [row.accepted for row in decoded]
+        taus[f"ddtree_tau_b{nodes}"] = macro_tau(accepted)
     return taus
 
 
+def _chunks(held_out: Sequence[HeldOut], count: int) -> Iterator[Sequence[HeldOut]]:
+    """All of them together would need keys and values of all at once."""
+    return (held_out[i : i + count] for i in range(0, len(held_out), count))
+
+
+def _asked(objective: Objective, held_out: Sequence[HeldOut]) -> tuple[Target, Drafter, list[list[int]], list[int]]:
+    prompts, budgets = [row.prompt for row in held_out], [len(row.response) for row in held_out]
+    return objective.target, objective.drafter, prompts, budgets
+
+
 @torch.no_grad()
-def teacher_forced(objectives: Sequence[Objective], held_out: Sequence[HeldOut], stride: int) -> list[Tally]:
+def teacher_forced(
+    objectives: Sequence[Objective], held_out: Sequence[HeldOut], stride: int, check_stop: Callable[[], None] = go_on
+) -> list[Tally]:
     """Each drafter's counts over every stride-th position of the target's own responses."""
     samples = sorted((answered(r.prompt + r.response, len(r.prompt)) for r in held_out), key=len)
     judges = _judges(objectives)
     totals = [Tally.empty(judge.block_size, judge.target.device) for judge in judges]
     for i in range(0, len(samples), _FORCED_BATCH):
+        check_stop()
         batch = collate(samples[i : i + _FORCED_BATCH], judges[0].target.device)
         if eligible(batch.response).any():
             anchors = every_anchor(batch.response, stride)
@@ -127,7 +156,9 @@ def teacher_forced(objectives: Sequence[Objective], held_out: Sequence[HeldOut],
 
 
 @torch.no_grad()
-def walks(objectives: Sequence[Objective], held_out: Sequence[HeldOut]) -> list[list[list[int]]]:
+def walks(
+    objectives: Sequence[Objective], held_out: Sequence[HeldOut], check_stop: Callable[[], None] = go_on
+) -> list[list[list[int]]]:
     """What decoding would accept, by each drafter in each response, round by round, told from the responses alone: the
     block at the first token, then the one behind what that gets right, and so on. Another number than decoding gives is
     a fault of one of them.
@@ -135,6 +166,7 @@ def walks(objectives: Sequence[Objective], held_out: Sequence[HeldOut]) -> list[
     judges = _judges(objectives)
     rounds: list[list[list[int]]] = [[] for _ in judges]
     for row in held_out:
+        check_stop()
         if len(row.response) < 2:
             for own in rounds:
                 own.append([])

@@ -30,7 +30,7 @@ class Writer(Protocol):
     """Whoever answers: the target in the processes of the run, or a server."""
 
     def write(self, asked: Sequence[Asked]) -> Iterator[list[Answered]]:
-        """All answers, some at a time, in any order."""
+        """All answers, some at a time, in any order; none while they let wait, so that a stop is seen."""
 
 
 class InProcess:
@@ -155,7 +155,8 @@ def answer(
         done = 0
         check_stop()
         for some in writer.write([(talk.prompt or [], talk.budget) for talk in new]):
-            kept.add({_name(new[i]): tokens for i, tokens in some})
+            if some:
+                kept.add({_name(new[i]): tokens for i, tokens in some})
             done += len(some)
             tell([len(tokens) for _, tokens in some])
             now = time.monotonic()

@@ -1,7 +1,7 @@
 """The loop.
 
 Order within a step that is due for everything: train record, evaluation, checkpoint, stop. So whatever a checkpoint
-follows is in the log, and a resumed run repeats no evaluation.
+follows is in the log, and a resumed run repeats no evaluation. One that a stop cuts short is made by the resume.
 """
 
 import math
@@ -18,7 +18,8 @@ from trainer.captured import Captured
 from trainer.config import Config, nest
 from trainer.dataset import prepare
 from trainer.engine import Engine, nonfinite_rows
-from trainer.evaluate import evaluate
+from trainer.errors import Interrupted
+from trainer.evaluate import evaluate, sentence
 from trainer.faults import Faults
 from trainer.feed import Feed
 from trainer.log import Log
@@ -46,10 +47,12 @@ def train(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
         # Asked once: a signal that comes later in this step is seen after the next, which is then saved.
         stopping = ranks.any(stop.asked)
         last = run.step == run.total_steps
-        best = (last or run.is_due(config["eval_every"])) and run.evaluate()
-        if last or stopping or best or run.is_due(config["save_every"]):
+        due = last or run.is_due(config["eval_every"])
+        best = due and run.evaluate()
+        left = due and ranks.any(run.owes_evaluation)
+        if last or stopping or left or best or run.is_due(config["save_every"]):
             run.save()
-        if stopping and not last:
+        if left or (stopping and not last):
             stop.end()
 
 
@@ -75,7 +78,7 @@ class Run:
     """One attempt of a run. `step` counts the optimizer steps done."""
 
     def __init__(self, config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
-        self._log, self._ranks = log, ranks
+        self._log, self._stop, self._ranks = log, stop, ranks
         self._target = Target(config, ranks.device(config["device"]))
         self._drafter = make_drafter(config, self._target)
         self._draft_config = draft_config(self._target, self._drafter.shape, config["block_size"])
@@ -104,6 +107,7 @@ class Run:
         self._engine = Engine(self._objective, self._optimizer, ranks, config, self._feed.edges)
         self._faults = Faults(config["max_nonfinite_steps"])
         self.step = self._tokens_total = 0
+        self.owes_evaluation = False
         self._best: tuple[int, float] = (0, -math.inf)
         self._said = -math.inf
         self._window = Window(config["block_size"], self._target.device)
@@ -122,17 +126,18 @@ class Run:
             self._optimizer.load(state["optimizer"])
             self.step, self._tokens_total = state["step"], state["tokens_total"]
             self._best = tuple(state["best"])
+            self.owes_evaluation = state.get("owes_evaluation", False)
             notes += checkpoint.changes(state, self._config, self._data.digest)
         if (idle := self._ranks.count - self._feed.per_step) > 0:
             notes.append(f"micro_batches: {self._feed.per_step} leaves {idle} processes idle")
-        resumed_from = self.step if self._found else None
-        count = self._ranks.count
-        start = start_record(self._config, self._target, self._data.digest, count, resumed_from)
-        self._log.write("start", **start)
+        told = self._config, self._target, self._data.digest, self._ranks.count
+        self._log.write("start", **start_record(*told, self.step if self._found else None))
         for note in notes:
             self._warn(note)
-        if not self._found:
+        if not self._found or self.owes_evaluation:
             self.evaluate()
+            if self._found and not self.owes_evaluation:
+                self.save()
 
     def take_step(self) -> None:
         """One optimizer step, and its record if it is due.
@@ -158,24 +163,22 @@ class Run:
     def evaluate(self) -> bool:
         """Decodes with the drafter as it is; True if it never was better on the prompts of every evaluation."""
         few = self._config["eval.num_prompts"]
-        count = few if 0 < self.step < self.total_steps else None
-        held_out = self._data.held_out[:count]
-        best = False
+        held_out = self._data.held_out[: few if 0 < self.step < self.total_steps else None]
+        best = self.owes_evaluation = False
         if held_out and self._ranks.is_first:
             when = self._config["eval.ddtree"]
             trees = when == "always" or (when == "last" and self.step == self.total_steps)
-            stride = self._config["eval.anchor_stride"]
-            ((tau, fields),) = evaluate([self._objective], held_out, stride, few, trees=trees)
+            stride, room = self._config["eval.anchor_stride"], self._config["data.generate_batch"]
+            told = {"trees": trees, "at_a_time": room, "check_stop": self._stop.check}
+            try:
+                ((tau, fields),) = evaluate([self._objective], held_out, stride, few, **told)
+            except Interrupted:
+                self.owes_evaluation = True
+                return False
             self._log.write("eval", step=self.step, **fields)
             best = tau > self._best[1] and self.step > 0
-            if best:
-                self._best = (self.step, tau)
-            print(
-                f"step {self.step}: {fields['tau_linear_macro'] or 1.0:.2f} tokens a pass on {len(held_out)} held-out "
-                f"prompts (prompt lookup {fields['lookup_tau_macro'] or 1.0:.2f}), lossless {fields['lossless']:.0%}, "
-                f"{fields['seconds']:.0f} s",
-                flush=True,
-            )
+            self._best = (self.step, tau) if best else self._best
+            print(f"step {self.step}: {sentence(fields)}, {fields['seconds']:.0f} s", flush=True)
         return best
 
     def save(self) -> None:
@@ -189,6 +192,7 @@ class Run:
             "tokens_total": self._tokens_total,
             "optimizer": self._optimizer.state(),
             "best": list(self._best),
+            "owes_evaluation": self.owes_evaluation,
             "config": nest(self._config),
             "data_hash": self._data.digest,
         }

@@ -4,13 +4,13 @@ The nodes of a tree lie side by side in the target's cache, behind the text; the
 where a text of its length would lie.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from trainer.ddtree import Tree, build
-from trainer.decode import Decoded, Rows, begin, left
+from trainer.decode import Decoded, Rows, begin, go_on, left
 from trainer.model import Drafter
 from trainer.target import Target
 
@@ -23,6 +23,7 @@ def tree_speculative(
     budgets: Sequence[int],
     block_size: int,
     num_nodes: int,
+    check_stop: Callable[[], None] = go_on,
 ) -> list[Decoded]:
     """The continuation that `greedy` writes, by trees of `num_nodes` below the root.
 
@@ -31,6 +32,7 @@ def tree_speculative(
     rows, drafts, token, starts = begin(target, drafter, prompts, budgets, block_size)
     going = rows.take(token[:, None].tolist())
     while going:
+        check_stop()
         token, starts = left(rows, drafts, token, starts)
         scores = drafts.scores(token, starts).float().log_softmax(-1).cpu()
         trees = [build(row, num_nodes) for row in scores]

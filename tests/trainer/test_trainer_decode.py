@@ -7,6 +7,7 @@ from trainer.batches import collate
 from trainer.blocks import every_anchor
 from trainer.data import answered
 from trainer.decode import greedy, lookup, speculative
+from trainer.errors import Interrupted
 from trainer.evaluate import HeldOut, evaluate, teacher_forced, walks
 from trainer.loss import Scoring
 from trainer.model import Drafter
@@ -239,6 +240,24 @@ def test_the_trees_of_an_evaluation(tiny, trained, prompts):
     one = tree_speculative(tiny, trained, prompts, BUDGETS, size, 1)
     for row in one:
         assert all(count <= 2 for count in row.accepted)
+
+
+def test_prompts_are_decoded_so_many_at_a_time_and_a_stop_is_seen_meanwhile(tiny, drafter, prompts):
+    size = 4
+    written = greedy(tiny, prompts, [9] * len(prompts), tail=size)
+    rows = [HeldOut(p, row.tokens[:-size], row.tokens[-size:]) for p, row in zip(prompts, written, strict=True)]
+    objectives = [Objective(tiny, drafter, size, Scoring(4.0))]
+    whole, parts = (evaluate(objectives, rows, 3, 2, trees=True, at_a_time=count)[0][1] for count in (256, 1))
+    assert {**whole, "seconds": 0} == {**parts, "seconds": 0}
+    calls = []
+
+    def stop() -> None:
+        calls.append(1)
+        if len(calls) == 9:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        evaluate(objectives, rows, 3, check_stop=stop)
 
 
 def test_a_wrong_token_is_seen(tiny, drafter, prompts):

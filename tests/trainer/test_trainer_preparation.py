@@ -238,6 +238,48 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, tiny, rows, server):
     assert tokens_of(tmp_path / "run") == written(tiny)
 
 
+def test_a_stop_does_not_wait_for_a_server_that_lets_wait(tmp_path, tiny, rows, server, monkeypatch):
+    """One answer is there when the signal comes; the others are never given."""
+    monkeypatch.setattr("trainer.server._LOOK_S", 0.01)
+    over = threading.Event()
+
+    def hold(number: int) -> None:
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        if number > 1:
+            over.wait(60)
+
+    server.on_request = hold
+    assert run(settings(tmp_path / "run", rows, {"server": server.url, "server_requests": 1})) == 75
+    assert not over.is_set() and events(tmp_path / "run", "end")[-1]["reason"] == "saved"
+    over.set()
+    server.on_request = lambda _number: None
+    assert run(settings(tmp_path / "run", rows, {"server": server.url})) == 0
+    assert tokens_of(tmp_path / "run") == written(tiny)
+    assert [r.get("resumed_from_step") for r in events(tmp_path / "run", "start")] == [None, 1]
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("hello", "answers as no completion server does"),
+        ({"text": None}, "answers as no completion server does"),
+        ({"token_ids": 5}, "answers as no completion server does"),
+        (
+            {"token_ids": [3, 272]},
+            "answers with token 272, and those of the target are 0 to 271; let it run the target",
+        ),
+        ({"token_ids": [-1]}, "answers with token -1"),
+        ({"token_ids": ["a"]}, "answers with token 'a'"),
+    ],
+)
+def test_a_server_that_runs_something_else_is_named(tmp_path, server, rows, capsys, choice, words):
+    server.answer = lambda _body: {"choices": [choice]}
+    assert run(settings(tmp_path / "run", rows, {"server": server.url, "server_requests": 2})) == 1
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1 and words in line
+
+
 def test_who_is_not_there_is_named(tmp_path, rows, server, tiny, random_folder, capsys):
     gone = "http://127.0.0.1:9/v1"
     made = tmp_path / "made"

@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from trainer import evaluate
 from trainer.run import run
 from trainer.train import Run
 
@@ -46,6 +47,7 @@ def settings(rows):
     def make(run_dir: Path, **changes):
         return checked(run_dir, **{"data": {"path": str(rows)}, "batch_tokens": 256, **changes})
 
+    make.rows = rows
     return make
 
 
@@ -168,6 +170,33 @@ def test_a_stopped_run_goes_on_as_if_it_never_stopped(tmp_path, settings, whole_
     assert [r["step"] for r in events(tmp_path, "eval")] == [0, 7, 14, 20]
     for key in ("lr", "noise_std", "tokens_total", "epoch"):
         assert [r[key] for r in events(tmp_path, "train")] == [r[key] for r in events(whole_run, "train")]
+
+
+@pytest.mark.parametrize("stop_at", [2, 4])
+def test_an_evaluation_that_a_stop_cut_short_is_made_by_the_resume(tmp_path, settings, monkeypatch, stop_at):
+    """The signal comes while prompts are decoded: what was trained is saved at once, the last step's too."""
+    changes = {"total_steps": 4, "eval_every": 2, "save_every": 100, "data": {"path": str(settings.rows)}}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(settings(whole, **changes)) == 0
+    taken, walks = [], evaluate.walks
+
+    def walks_and_signal(objectives, held_out, check_stop):
+        taken.append(1)
+        if len(taken) == 1 + stop_at // 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return walks(objectives, held_out, check_stop)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, "walks", walks_and_signal)
+        assert run(settings(cut, **changes)) == 75
+    assert [r["step"] for r in events(cut, "eval")] == list(range(0, stop_at, 2))
+    assert events(cut, "checkpoint")[-1]["step"] == events(cut, "train")[-1]["step"] == stop_at
+    assert run(settings(cut, **changes)) == 0
+    told = [[(r["step"], r["tau_linear_macro"], r["eval_loss"]) for r in events(d, "eval")] for d in (cut, whole)]
+    assert told[0] == told[1] and losses(cut) == losses(whole) and same(weights(cut), weights(whole))
+    best = [[r["step"] for r in events(d, "checkpoint") if r["best"]] for d in (cut, whole)]
+    assert best[0] == best[1]
+    assert run(settings(cut, **changes)) == 0 and len(events(cut, "eval")) == 3
 
 
 def test_a_run_that_is_stopped_after_every_step_is_the_same_run(tmp_path, rows, random_folder):
