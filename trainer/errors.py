@@ -10,6 +10,8 @@
 The text of an error is one sentence: what, where, and what to do next. Nothing here prints.
 """
 
+import errno
+
 
 class RunError(Exception):
     exit_code = 1
@@ -38,7 +40,21 @@ class Interrupted(RunError):
     reason = "saved"
 
 
+# What a CPU's allocator says, CUDA's runtime, and cuBLAS, cuDNN and NCCL where theirs fail inside of it.
+_OUT_OF_MEMORY = (
+    "can't allocate memory",
+    "out of memory",
+    "cublas_status_alloc_failed",
+    "cudnn_status_alloc_failed",
+    "failed to cuda malloc",
+)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error`, torch's or Python's, says that memory ran out."""
-    name, text = type(error).__name__, str(error)
-    return isinstance(error, MemoryError) or name == "OutOfMemoryError" or "can't allocate memory" in text
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and any(words in text for words in _OUT_OF_MEMORY)

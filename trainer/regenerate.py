@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -83,9 +84,10 @@ class Kept:
     """The file of answers: one a line, each under its name. Only where they lie is held in memory."""
 
     def __init__(self, place: Path, key: str) -> None:
-        """Begins the file anew if it was written under another key. A torn last line is cut off."""
+        """Sets aside what was written under another key, which finds it there. A torn last line is cut off."""
         head = (json.dumps({"key": key}) + "\n").encode()
         self._places: dict[str, int] = {}
+        _set_aside(place, head)
         self._file = place.open("a+b")
         self._file.seek(0)
         if self._file.readline() != head:
@@ -126,6 +128,20 @@ class Kept:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _set_aside(place: Path, head: bytes) -> None:
+    """What lies at `place` under another head: it may be days of answers. What was set aside under this one is back."""
+    with suppress(FileNotFoundError):
+        with place.open("rb") as file:
+            first = file.readline()
+        if first not in (b"", head):
+            place.rename(_aside(place, first))
+            _aside(place, head).rename(place)
+
+
+def _aside(place: Path, head: bytes) -> Path:
+    return place.with_stem(f"{place.stem}-{hashlib.sha256(head).hexdigest()[:12]}")
 
 
 def _name_in(line: bytes) -> str | None:

@@ -250,6 +250,20 @@ def test_damaged_lines_of_kept_answers_cost_those_answers_alone(tmp_path, damage
         assert (kept["a"], kept["b"]) == ([1], [2])
 
 
+def test_answers_of_another_target_are_set_aside_and_found_again(tmp_path):
+    place = tmp_path / "responses.jsonl"
+    for key, answer in (("one", [1]), ("two", [2])):
+        with Kept(place, key) as kept:
+            assert len(kept) == 0
+            kept.add({"a": answer})
+    for key, answer in (("one", [1]), ("two", [2]), ("two", [2]), ("one", [1])):
+        with Kept(place, key) as kept:
+            assert kept["a"] == answer
+    place.unlink()
+    with Kept(place, "one") as kept:
+        assert len(kept) == 0
+
+
 def written_by(tiny, text: str, count: int) -> list[int]:
     return greedy(tiny, [list(text.encode())], [count])[0].tokens
 

@@ -1,5 +1,6 @@
 """A batch that does not fit into memory is skipped and told; the rest of its step is as if it had not been there."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -107,6 +108,11 @@ def test_steps_with_some_room_between_do_not_add_up(tmp_path, tiny, without_room
         (torch.OutOfMemoryError("CUDA out of memory"), True),
         (MemoryError(), True),
         (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"), True),
+        (RuntimeError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (OSError(errno.ENOSPC, "No space left on device"), False),
+        (ValueError("the word out of memory stands in a file"), False),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
     ],
 )
