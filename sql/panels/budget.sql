@@ -1,5 +1,6 @@
 -- How far this run is and when it ends: steps, epochs and tokens done and planned, speed and the time that is left, by
--- the rules of the same figures in `dynamics`. Planned is what the `start` event says; of epochs else what they come to.
+-- the rules of the same figures in `dynamics`. Planned is what the `start` event says. Its total_steps decides when the
+-- run ends: planned epochs are what they come to, and `epochs` of its config count only where there are no total_steps.
 --
 -- title: budget
 -- chart: table
@@ -53,21 +54,23 @@ pace as (
 )
 select f.figure, f.value, f.unit, if(f.value is null, f.why, f.how) as note
 from pace, (values
-  ('step', last_step, 'steps', null, 'step was never logged'),
-  ('total_steps', total_steps, 'steps', null, 'unknown: no start event says it'),
-  ('epoch', epoch, 'epochs', null, 'epoch has no value'),
-  ('epochs_planned', coalesce(epochs, epoch * total_steps / nullif(last_step, 0)), 'epochs',
-    if(epochs is null, 'epoch x total_steps / step', 'of the start event'),
-    'unknown: the start event names none, and epoch or total_steps has no value'),
-  ('tokens_per_step', per_step, 'tokens', case when not has_tokens
+  (1, 'step', last_step, 'steps', null, 'step was never logged'),
+  (2, 'total_steps', total_steps, 'steps', null, 'unknown: no start event says it'),
+  (3, 'epoch', epoch, 'epochs', null, 'epoch has no value'),
+  (4, 'epochs_planned', if(total_steps is null, epochs, epoch * total_steps / nullif(last_step, 0)), 'epochs',
+    if(total_steps is null, 'of the start event', 'epoch x total_steps / step'),
+    if(total_steps is null, 'unknown: the start event names neither epochs nor total_steps',
+      'unknown: total_steps decides, and epoch has no value')),
+  (5, 'tokens_per_step', per_step, 'tokens', case when not has_tokens
     then 'mean of avg_batch_size x avg_seq_len' when every > 1 then format('of tokens, a row being {:.0f} steps', every)
     else 'mean of tokens' end,
     'neither tokens nor avg_batch_size and avg_seq_len have a value'),
-  ('tokens_total', total, 'tokens', null, 'tokens_per_step has no value'),
-  ('tokens_planned', per_step * total_steps, 'tokens',
+  (6, 'tokens_total', total, 'tokens', null, 'tokens_per_step has no value'),
+  (7, 'tokens_planned', per_step * total_steps, 'tokens',
     format('tokens_per_step x total_steps; {:.3g} % are done', 100 * total / (per_step * total_steps)),
     'tokens_per_step or total_steps is unknown'),
-  ('steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),
-  ('eta_s', if(total_steps < last_step, 0, total_steps - last_step) / per_sec, 's', null,
+  (8, 'steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),
+  (9, 'eta_s', if(total_steps < last_step, 0, total_steps - last_step) / per_sec, 's', null,
     'total_steps or steps_per_sec is unknown')
-) f(figure, value, unit, how, why);
+) f(pos, figure, value, unit, how, why)
+order by pos;

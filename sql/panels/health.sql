@@ -26,10 +26,11 @@ voided as (
   where l.run = $run and l.event = 'train'
 )
 select f.figure, f.value, f.note from counted, rejected, voided, (values
-  ('rows', rows, 'train rows that count'),
-  ('rejected', rejected.n,
+  (1, 'rows', rows, 'train rows that count'),
+  (2, 'rejected', rejected.n,
     if(rejected.n > 0, format('the last at line {:,}: {}', line_no, reason), 'every line is a record')),
-  ('voided', voided.n, 'by the first step of a later attempt'),
-  ('without_step', without_step, 'placed by their order'),
-  ('nonfinite.loss', loss, 'left out of every figure'),
-  ('nonfinite.grad_norm', grad_norm, 'left out of every figure')) f(figure, value, note);
+  (3, 'voided', voided.n, 'by the first step of a later attempt'),
+  (4, 'without_step', without_step, 'placed by their order'),
+  (5, 'nonfinite.loss', loss, 'left out of every figure'),
+  (6, 'nonfinite.grad_norm', grad_norm, 'left out of every figure')) f(pos, figure, value, note)
+order by pos;

@@ -33,9 +33,10 @@ means as (
     avg(opt_s) filter (isfinite(opt_s)) as optimizer
   from recent
 )
-select v.* from means, (values
-  ('data', wait, n), ('target', target, n), ('forward', forward, n), ('backward', backward, n),
-  ('optimizer', optimizer, n),
-  ('other', greatest(whole - coalesce(wait, 0) - coalesce(target, 0) - coalesce(forward, 0) - coalesce(backward, 0)
-    - coalesce(optimizer, 0), 0), n)) v(part, seconds, n)
-where v.seconds is not null;
+select v.part, v.seconds, v.n from means, (values
+  (1, 'data', wait, n), (2, 'target', target, n), (3, 'forward', forward, n), (4, 'backward', backward, n),
+  (5, 'optimizer', optimizer, n),
+  (6, 'other', greatest(whole - coalesce(wait, 0) - coalesce(target, 0) - coalesce(forward, 0) - coalesce(backward, 0)
+    - coalesce(optimizer, 0), 0), n)) v(pos, part, seconds, n)
+where v.seconds is not null
+order by pos;

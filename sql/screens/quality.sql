@@ -25,7 +25,10 @@ evaluated as (
   order by generation desc, line_no desc limit 20
 ),
 positions as (select p from evaluated where p is not null order by generation desc, line_no desc limit 1)
-select metric, stat, value from figures where isfinite(value)
-union all
-select 'position_acc', slot::varchar, value from (select unnest(p) as value, generate_subscripts(p, 1) as slot from positions)
-where isfinite(value);
+select metric, stat, value from (
+  select metric, stat, 0 as slot, value from figures
+  union all
+  select 'position_acc', slot::varchar, slot, value from (
+    select unnest(p) as value, generate_subscripts(p, 1) as slot from positions))
+where isfinite(value)
+order by metric, stat <> 'last', slot, stat;

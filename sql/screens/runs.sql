@@ -9,4 +9,4 @@ points as (
   from steps s join runs r using (run) where s.step <= r.last_step group by all
 ),
 sparks as (select run, list(loss order by part) as losses from points group by run)
-select run, loss_p50, tok_per_sec, losses from newest full join sparks using (run);
+select run, loss_p50, tok_per_sec, losses from newest full join sparks using (run) order by run;

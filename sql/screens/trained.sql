@@ -17,7 +17,9 @@ positions as (
   where run = $run and event = 'train' and step between $first and $last and rare[1].position_acc is not null
   order by generation desc, line_no desc limit 1
 )
-select metric, 'last' as stat, value from means
-union all
-select 'position_acc', slot::varchar, value from (select unnest(p) as value, generate_subscripts(p, 1) as slot from positions)
-where isfinite(value);
+select metric, stat, value from (
+  select metric, 'last' as stat, 0 as slot, value from means
+  union all
+  select 'position_acc', slot::varchar, slot, value from (
+    select unnest(p) as value, generate_subscripts(p, 1) as slot from positions))
+where isfinite(value) order by metric, slot;

@@ -1,9 +1,11 @@
 """The header of a panel's file: what it may say, and errors that say file:line and the nearest right word."""
 
+import json
 import re
 import string
 from pathlib import Path
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,6 +44,19 @@ def test_a_bundled_panel_explains_itself(name: str) -> None:
     assert len(panel.help) > 40
     assert panel.title and panel.units is not None and panel.order < 1000
     assert panel.chart == "table" or panel.axes["y"]
+
+
+def test_rows_that_people_see_are_in_an_order() -> None:
+    """What no ORDER BY holds comes in another order on another day. Headlines and questions for one row need none."""
+    sql = paths.bundled("sql")
+    answers = [*(sql / "panels").glob("*.sql"), *(sql / "screens").glob("*.sql")]
+    with duckdb.connect() as connection:
+        for file in answers:
+            text = file.read_text()
+            statement = connection.extract_statements(text)[-1].query
+            [tree] = connection.execute("select json_serialize_sql(?)", [statement]).fetchone() or [""]
+            kinds = [one["type"] for one in json.loads(tree)["statements"][0]["node"]["modifiers"]]
+            assert "ORDER_MODIFIER" in kinds or file.stem in ("progress", "log_rejects_count"), file
 
 
 def test_a_header_says_everything() -> None:

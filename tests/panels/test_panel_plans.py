@@ -81,10 +81,27 @@ def test_nothing_is_declared_that_was_not(store: Database, tmp_path: Path, confi
 
 
 def test_epochs_and_tokens_are_held_against_the_plan(store: Database, tmp_path: Path) -> None:
-    store.ingest("run", write(tmp_path / "log.jsonl", {"event": "start", "config": CONFIG}, steps(1, 25)))
-    budget = {row[0]: (row[1], row[3]) for row in one(store, "budget").rows}
-    assert budget["epochs_planned"] == (2, "of the start event")
-    assert budget["tokens_planned"] == (5000, "tokens_per_step x total_steps; 25 % are done")
+    """`total_steps` decides when a run ends, whatever `epochs` says beside it."""
+
+    def budget(run: str, config: dict[str, Any], epoch: float | None) -> dict[str, Any]:
+        rows = [row | ({} if epoch is None else {"epoch": epoch * row["step"] / 25}) for row in steps(1, 25)]
+        store.ingest(run, write(tmp_path / f"{run}.jsonl", {"event": "start", "config": config}, rows))
+        [found] = store.report(run, ["budget"], Window(), 100)
+        assert [row[0] for row in found.rows] == [
+            "step", "total_steps", "epoch", "epochs_planned", "tokens_per_step", "tokens_total", "tokens_planned",
+            "steps_per_sec", "eta_s",
+        ]  # fmt: skip
+        return {row[0]: (row[1], row[3]) for row in found.rows}
+
+    both = CONFIG | {"epochs": 6}
+    found = budget("both", both, 0.7)
+    assert found["epochs_planned"] == (pytest.approx(2.8), "epoch x total_steps / step")
+    assert found["tokens_planned"] == (5000, "tokens_per_step x total_steps; 25 % are done")
+    assert budget("silent", both, None)["epochs_planned"] == (
+        None,
+        "unknown: total_steps decides, and epoch has no value",
+    )
+    assert budget("epochs", both | {"total_steps": None}, 0.7)["epochs_planned"] == (6, "of the start event")
 
 
 def test_gpus_are_drawn_over_time_with_a_gap_where_nobody_looked(store: Database, tmp_path: Path) -> None:
