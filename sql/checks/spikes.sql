@@ -1,11 +1,12 @@
 -- Spikes of the gradient norm: rows above `factor` times the run's median, or above `least` times it and `spreads`
 -- robust standard deviations of its logarithm away. A run whose norms scatter widely needs a higher spike to be told.
--- The first `begin` of the log, 10 lines at least, is left out: a model that knows nothing yet has large gradients.
+-- A model that knows nothing yet has large gradients: the warm-up that the `start` event declares (warmup_steps, or
+-- warmup_ratio of total_steps) is left out, and the first `begin` of the log in any case, 20 lines at least.
 --
 -- title: gradient spikes
 -- order: 30
 -- requires: grad_norm
--- thresholds: factor = 500, least = 10, spreads = 8, begin = 0.02, min_rows = 100
+-- thresholds: factor = 500, least = 10, spreads = 8, begin = 0.04, min_rows = 100
 -- cache: run
 -- next: look at the loss and the batch at these steps; clip gradients (`max_grad_norm`) if they are not clipped
 with seen as (
@@ -17,10 +18,20 @@ whole as (
     count(*) as n, min(generation) as first_generation, max(line_no) as num_lines
   from seen
 ),
+starts as (
+  select extra->'config' as c from logged where run = $run and event = 'start'
+),
+declared as (
+  select coalesce(max(coalesce(try_cast(c->>'warmup_steps' as double),
+    round(try_cast(c->>'warmup_ratio' as double) * coalesce(try_cast(c->>'total_steps' as double), total_steps)))), 0)
+      as warm
+  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
+),
 high as (
   select step, g, generation * 1_000_000_000_000 + line_no as place, middle, g / middle as times
-  from seen, whole
-  where n >= $min_rows and (generation > first_generation or line_no > greatest(11, $begin * num_lines))
+  from seen, whole, declared
+  where n >= $min_rows and (step is null or step > warm)
+    and (generation > first_generation or line_no > greatest(21, $begin * num_lines))
     and (g > $factor * middle or g > $least * middle and ln(g / middle) > $spreads * spread)
 )
 select 'warning' as severity,

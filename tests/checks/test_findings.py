@@ -56,8 +56,8 @@ def changed(steps: int = 4_000, **change: Any) -> Any:
 CASES: dict[str, tuple[Any, list[str]]] = {
     "tiny_gradients": (lambda: changed(grad_norm=lambda s, r, d: 1e-7), ["1e-07", "2,000 rows"]),
     "spikes": (
-        lambda: changed(grad_norm=lambda s, r, d: 50.0 if s in (700, 900) else r["grad_norm"]),
-        ["spiked to 50 at step 700", "1 more, the last at step 900"],
+        lambda: changed(grad_norm=lambda s, r, d: 50.0 if s in (3_200, 3_600) else r["grad_norm"]),
+        ["spiked to 50 at step 3,200", "1 more, the last at step 3,600"],
     ),
     "two_humps": (
         lambda: changed(8_000, loss=lambda s, r, d: r["loss"] * (1 if d.random() < 0.8 else 2)),
@@ -102,6 +102,16 @@ def test_one_thing_that_is_wrong_is_found_and_nothing_else(judge: Judge, name: s
     assert all(word in found[name].sentence for word in words), found[name].sentence
     assert "\n" not in found[name].sentence
     assert found[name].steps and found[name].values and found[name].next
+
+
+@pytest.mark.parametrize("config", [{"warmup_ratio": 0.04, "total_steps": 400}, {"warmup_steps": 16}, {}])
+def test_large_gradients_of_a_warm_up_are_no_spikes(judge: Judge, config: Any) -> None:
+    def norms(high: int) -> list[Row]:
+        dice = random.Random(0)
+        return [{"step": s, "grad_norm": 20.46 if s == high else math.exp(dice.gauss(0, 0.2))} for s in range(1, 401)]
+
+    assert "spikes" not in judge([start(config), *norms(high=11)])
+    assert "20.46 at step 30" in judge([start(config), *norms(high=30)])["spikes"].sentence
 
 
 def test_noise_of_single_steps_is_held_against_the_clean_ones_beside_them(judge: Judge) -> None:
