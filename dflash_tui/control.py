@@ -103,8 +103,8 @@ async def launch(session: Session, request: LaunchRequest, warn: Callable[[str],
     """Check the recipe, push code and config, start the run; returns once it is running and registered.
 
     `warn` is told of GPUs that somebody uses already.
-    Errors: UsageError for the recipe or the host's name, HostError for what the machine lacks, each before anything is
-    started; DflashError when the trainer ended at once (the run is registered then, with its state).
+    Errors: UsageError for the recipe, what it names and the host's name, HostError for what the machine lacks, each
+    before anything is started; DflashError when the trainer ended at once (the run is registered then, with its state).
     """
     recipe = recipes.load(request.recipe, request.settings)
     session.config.host(request.host)
@@ -223,17 +223,20 @@ async def forget(session: Session, run_id: str) -> None:
     await session.ask(lambda store: store.forget(run_id))
 
 
-async def plan_training(config: Config, host: str) -> LaunchPlan:
-    """What `launch` would do on a host, and nothing of it; nobody is asked anything. Errors as in `launch`."""
+async def plan_training(config: Config, host: str, training: dict[str, Any]) -> LaunchPlan:
+    """What `launch` would do with a training's config on a host, and nothing of it; nobody is asked anything.
+
+    Errors as in `launch`.
+    """
     with leaving_alone():
         async with agent_on(config.host(host)) as agent:
-            return await plan.plan_training(agent)
+            return await plan.plan_training(agent, training)
 
 
-async def plan_launch(config: Config, request: LaunchRequest) -> LaunchPlan:
-    """The same of a request, whose recipe is not looked at. Errors as in `launch`."""
+async def plan_launch(config: Config, request: LaunchRequest, training: dict[str, Any]) -> LaunchPlan:
+    """The same of a request, whose recipe makes the config `training`. Errors as in `launch`."""
     env = _env_of(request)
-    return replace(await plan_training(config, request.host), env=tuple(sorted(env)))
+    return replace(await plan_training(config, request.host, training), env=tuple(sorted(env)))
 
 
 async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:

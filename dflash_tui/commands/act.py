@@ -43,7 +43,7 @@ def launch(
     request = control.LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
     if dry_run:
         checked, known = recipes.load(recipe, request.settings), config.load()
-        plan = in_person(partial(control.plan_launch, known, request))
+        plan = in_person(partial(control.plan_launch, known, request, checked.config))
         output.dump_json(checked.config, sys.stdout)
         for line in plan_lines(plan):
             say(line)

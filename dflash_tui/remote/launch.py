@@ -14,6 +14,7 @@ from dflash_tui.errors import HostError, TimedOutError, UsageError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
 from dflash_tui.remote.files import read_json
+from dflash_tui.remote.inputs import check_inputs
 from dflash_tui.remote.status import RunStatus, read_status
 from dflash_tui.runs import RunRecord, RunState, is_run_id
 from dflash_tui.text import visible
@@ -103,13 +104,15 @@ async def launch(
 ) -> LaunchedRun:
     """Start a run that nothing here can end by accident; returns once it runs, or has failed at once (see its status).
 
-    HostError says why nothing was started; then nothing was left behind. After a lost link the same call can be
+    HostError says why nothing was started, UsageError what the config names that is not there; then nothing was left
+    behind. After a lost link the same call can be
     repeated with the same run id: it finds the first one's run. `source` is the `trainer` package to run, `env` stands
     beside the host's own. `before` can note the run down before it may exist; if it raises, nothing is started.
     """
     if not is_run_id(record.run_id):
         raise HostError(f"{record.run_id!r} is no run id")
     python = await preflight(agent)
+    await check_inputs(agent, config)
     code = await deploy(agent, source)
     path = f"{agent.workdir}/dflash-runs/{record.run_id}"
     record = replace(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dflash_tui import paths
 from dflash_tui.remote.bundle import pack
-from dflash_tui.remote.client import AgentClient
+from dflash_tui.remote.client import AgentClient, Json
+from dflash_tui.remote.inputs import check_inputs
 from dflash_tui.remote.launch import Interpreter, preflight
 from dflash_tui.remote.machine import Overview, overview
 
@@ -28,9 +29,11 @@ class LaunchPlan:
     env: tuple[str, ...] = ()
 
 
-async def plan_training(agent: AgentClient, source: Path | None = None) -> LaunchPlan:
-    """HostError says what the machine lacks, as a launch would; nothing is started or pushed."""
+async def plan_training(agent: AgentClient, config: Json, source: Path | None = None) -> LaunchPlan:
+    """HostError says what the machine lacks, UsageError what the config names that is not there, as a launch would;
+    nothing is started or pushed."""
     python = await preflight(agent)
+    await check_inputs(agent, config)
     bundle = await asyncio.to_thread(pack, source or paths.bundled("trainer"), "trainer")
     found = await agent.do("find-code", sha256=bundle.sha256, timeout_s=120)
     file = f"{agent.workdir}/dflash-runs/{RUN_ID}/attempts/1/config.json"

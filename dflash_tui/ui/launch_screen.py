@@ -4,10 +4,11 @@ below what the host says to it. ctrl+s launches.
 Owns the fields. What they make together stands in `recipe_draft`, how a run is started in `control`.
 """
 
+import asyncio
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,6 +22,7 @@ from dflash_tui import recipes
 from dflash_tui.config import LOCAL
 from dflash_tui.errors import DflashError
 from dflash_tui.output.plan import plan_lines
+from dflash_tui.remote.inputs import Named, inputs
 from dflash_tui.runs import RunRecord
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.dialog import Dialog
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 A_FILE = ""
 # What runs on any machine, of a person who has launched nothing yet.
 FIRST_RECIPE = "tiny"
+# A path that is still typed is not asked for.
+TYPING_S = 0.5
 KEYS = "ctrl+s launch   tab next field   esc cancel"
 
 
@@ -55,6 +59,7 @@ class LaunchScreen(Dialog[None]):
         self._first_host = host or (origin.host if origin else None)
         self._draft = Draft({})
         self._plan: LaunchPlan | None = None
+        self._asked: tuple[str, list[Named]] | None = None
         self._began_at: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -148,16 +153,26 @@ class LaunchScreen(Dialog[None]):
     @on(Select.Changed, "#host")
     def _host_chosen(self) -> None:
         self._show_silence()
-        self.run_worker(self._look_at(self._host), group="plan", exclusive=True, exit_on_error=False)
+        self._look()
 
-    async def _look_at(self, host: str) -> None:
+    def _look(self, after_s: float = 0) -> None:
+        """Asks the host again, unless it was asked the same."""
+        training = recipes.nest(self._draft.config)
+        asked = self._host, inputs(training)
+        if asked != self._asked:
+            self._asked = asked
+            looking = self._look_at(self._host, training, after_s)
+            self.run_worker(looking, group="plan", exclusive=True, exit_on_error=False)
+
+    async def _look_at(self, host: str, training: dict[str, Any], after_s: float) -> None:
         """What a launch would meet there, and what it would run."""
+        await asyncio.sleep(after_s)
         told = self.query_one("#launch-plan", Static)
         told.remove_class("error")
         told.update(Content(visible(f"looking at {host} ...")))
         self._plan = None
         try:
-            self._plan = await self._seat.plan(host)
+            self._plan = await self._seat.plan(host, training)
         except DflashError as e:
             told.add_class("error")
             told.update(Content(f"✗ {visible(str(e))}"))
@@ -187,6 +202,8 @@ class LaunchScreen(Dialog[None]):
             made = draft(self._recipe, self._settings)
         self._draft = with_env(made, *self._env)
         self._show_plan()
+        if self._asked:
+            self._look(TYPING_S)
         for field in ("recipe", "settings", "gpus", "env-file"):
             trouble = self._draft.trouble if self._draft.where == field else ""
             error = self.query_one(f"#{field}-error", Static)

@@ -162,10 +162,10 @@ class SessionSeat:
         self._reconsider()
         return await control.launch(self._session, request, warn)
 
-    async def plan(self, host: str) -> "LaunchPlan":
+    async def plan(self, host: str, training: dict[str, Any]) -> "LaunchPlan":
         from dflash_tui import control
 
-        return await control.plan_training(self._session.config, host)
+        return await control.plan_training(self._session.config, host, training)
 
     async def clone(self, request: "CloneRequest", warn: Callable[[str], None]) -> RunRecord:
         from dflash_tui import control

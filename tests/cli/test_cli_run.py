@@ -116,10 +116,20 @@ def test_an_interpreter_without_torch_starts_nothing(home: Path) -> None:
     assert not list((home / "data" / "work").rglob("run.json"))
 
 
-def test_a_trainer_that_fails_says_why_and_in_which_state() -> None:
-    said = dflash("launch", "tiny", "--follow", "--set", "target=/nowhere/model", *SMALL)
+def test_what_a_recipe_names_is_asked_for_before_anything_starts() -> None:
+    """The bundled recipes for real targets hold paths of an example."""
+    for words in (["--dry-run"], []):
+        line = refused(dflash("launch", "paper", *words), 2)
+        assert "local has no /models/Qwen3-4B/config.json (target)" in line and "--set target=..." in line
+    assert dflash("runs", "--json").json() == []
+
+
+def test_a_trainer_that_fails_says_why_and_in_which_state(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "prompts.jsonl").write_text("")
+    said = dflash("launch", "tiny", "--follow", "--set", f"target={tmp_path}", *SMALL)
     assert said.code == 1
-    assert "/nowhere/model" in said.err
+    assert str(tmp_path) in said.err
     [run] = dflash("runs", "--json").json()
     assert (run["state"], run["reason"]) in {("failed", "error"), ("failed", "environment")}
     assert "Traceback" not in said.err

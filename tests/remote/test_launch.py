@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dflash_tui.config import HostSpec
-from dflash_tui.errors import HostError
+from dflash_tui.errors import HostError, UsageError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.remote.launch import launch, preflight, resume, status, stop
@@ -363,8 +363,28 @@ async def test_an_end_is_written_down_on_a_disk_that_got_full(
         assert found.note == "the disk is full, so its last words may be missing: make room, then resume it"
 
 
+async def test_what_the_config_names_must_be_on_the_host(agent: AgentClient, tmp_path: Path) -> None:
+    """A launch and its plan say in one sentence all that is not there, and nothing is left behind."""
+    model = tmp_path / "model"
+    config = {"target": str(model), "data": {"path": None}, "init_from": "drafter", "checkpoints": [str(tmp_path)]}
+    for ask in (plan_training(agent, config, TOYS / "toy"), launch(agent, record(), config, source=TOYS / "toy")):
+        with pytest.raises(UsageError) as caught:
+            await ask
+        assert str(caught.value) == (
+            f"local has no {model}/config.json (target) and no {model}/prompts.jsonl (data.path) and no drafter"
+            " (init_from): say where it lies there, by its whole path: --set target=... --set data.path=..."
+            " --set init_from=..."
+        )
+    assert not (Path(agent.workdir) / "dflash-runs").exists()
+    model.mkdir()
+    (model / "config.json").touch()
+    (model / "prompts.jsonl").touch()
+    assert await plan_training(agent, {**config, "init_from": str(model)}, TOYS / "toy")
+    assert await plan_training(agent, {"target": "tiny", "data": {"path": None}}, TOYS / "toy")
+
+
 async def test_a_plan_tells_what_would_run_and_does_nothing_of_it(agent: AgentClient) -> None:
-    planned = await plan_training(agent, TOYS / "toy")
+    planned = await plan_training(agent, {}, TOYS / "toy")
     assert planned.argv[1:] == ["-m", "trainer", f"{agent.workdir}/dflash-runs/{RUN_ID}/attempts/1/config.json"]
     assert planned.push_bytes > 0 and planned.view.disk_free > 0 and planned.python.packages
     assert not (Path(agent.workdir) / "dflash-runs").exists()

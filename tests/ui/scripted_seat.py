@@ -271,9 +271,11 @@ class ScriptedSeat:
         self.advanced(None)
         return RunRecord(name, name, "train", request.host)
 
-    async def plan(self, host: str) -> LaunchPlan:
+    async def plan(self, host: str, training: dict[str, Any]) -> LaunchPlan:
         if host in self.silent_hosts:
             raise HostError(self.silent_hosts[host])
+        if training.get("target") == "/gone":
+            raise UsageError("local has no /gone")
         python = Interpreter("/opt/venv/bin/python", "3.11.7", {"torch": "2.13.0"})
         file = f"/root/dflash-runs/{RUN_ID}/attempts/1/config.json"
         return LaunchPlan(host, python, [python.executable, "-m", "trainer", file], 212_000, make_view())

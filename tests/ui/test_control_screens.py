@@ -135,7 +135,10 @@ async def test_the_form_tells_what_the_host_says_and_what_will_run_and_its_keys_
         await sees(
             pilot, "✓ 12 ms · Python 3.11.7, torch 2.13.0 · 412 GiB free", "runs: /opt/venv/bin/python -m trainer"
         )
-        await pilot.press("tab", "enter", "down", "enter")
+        await pilot.press("tab", "tab", "tab")
+        await types(pilot, "target=/gone")
+        await sees(pilot, "✗ local has no /gone")
+        await pilot.press("shift+tab", "shift+tab", "enter", "down", "enter")
         await sees(pilot, "✗ gpu2: no torch", "ctrl+s launch")
         assert any("ctrl+s launch" in line for line in screen_lines(pilot.app)[-3:])
 

@@ -49,6 +49,11 @@ def probe(op: Dict[str, Any]) -> Dict[str, Any]:
     return found
 
 
+def find_paths(op: Dict[str, Any]) -> Dict[str, Any]:
+    """Which of `paths` are `missing`: not there, not to be read by us, or not absolute and so nowhere."""
+    return {"missing": [path for path in op["paths"] if not (os.path.isabs(path) and os.access(path, os.R_OK))]}
+
+
 def ask_python(python: str, packages: List[str], env: Dict[str, str]) -> Dict[str, Any]:
     return ask_program(python, _ASK_PYTHON, packages, env, PYTHON_TIMEOUT_S)
 

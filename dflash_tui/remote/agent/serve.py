@@ -27,6 +27,7 @@ Op = Dict[str, Any]
 _OPS: Dict[str, Callable[[Op], Dict[str, Any]]] = {
     "hello": probe.hello,
     "probe": probe.probe,
+    "find-paths": probe.find_paths,
     "find-code": code.find,
     "unpack": code.unpack,
     "find-script": scripts.find,
