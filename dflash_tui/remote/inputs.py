@@ -10,15 +10,16 @@ from dflash_tui.errors import UsageError
 from dflash_tui.remote.client import AgentClient
 from dflash_tui.text import visible
 
+# A key, and the path that it names.
 Named = tuple[str, str]
 
 
 def inputs(config: dict[str, Any]) -> list[Named]:
     """The keys of a nested config that name something, each with the path that must be there."""
-    return [(key, path) for key, path in _named(config) if path]
+    return [(key, str(path)) for key, path in _named(config) if path]
 
 
-def _named(config: dict[str, Any]) -> Iterator[Named]:
+def _named(config: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     target, rows = config.get("target"), config.get("data", {}).get("path")
     if target not in (None, "tiny"):
         yield "target", f"{target}/config.json"

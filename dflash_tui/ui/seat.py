@@ -64,8 +64,8 @@ class Seat(Protocol):
     async def launch(self, request: "LaunchRequest", warn: Callable[[str], None]) -> RunRecord:
         """Returns once the run is running. `warn` is told of what may go wrong all the same."""
 
-    async def plan(self, host: str) -> "LaunchPlan":
-        """What a launch on this host would do. Asks nobody anything."""
+    async def plan(self, host: str, training: dict[str, Any]) -> "LaunchPlan":
+        """What a launch of a config on this host would do. Asks nobody anything."""
 
     async def clone(self, request: "CloneRequest", warn: Callable[[str], None]) -> RunRecord:
         """As `launch`, a run like another one."""
