@@ -8,6 +8,8 @@ from dflash_tui.text import visible
 if TYPE_CHECKING:
     from dflash_tui.store.base import Finding
 
+# The check that says there was nothing to look at; without another finding that is no good news.
+UNCHECKED = "unchecked"
 SIGNS: dict[str, str] = {"critical": "✖", "warning": "▲", "info": "·"}
 
 
@@ -18,7 +20,8 @@ def write_findings(findings: Sequence["Finding"], out: TextIO) -> None:
         if one.next and one.severity != "info":
             out.write(visible(f"    next: {one.next}") + "\n")
     bad = sum(one.severity != "info" for one in findings)
-    out.write(f"{bad} finding{'' if bad == 1 else 's'}\n" if bad else "nothing to warn of\n")
+    none = "nothing was checked" if any(one.check == UNCHECKED for one in findings) else "nothing to warn of"
+    out.write(f"{bad} finding{'' if bad == 1 else 's'}\n" if bad else f"{none}\n")
 
 
 def findings_tree(findings: Sequence["Finding"]) -> list[dict[str, Any]]:

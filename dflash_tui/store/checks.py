@@ -139,6 +139,7 @@ class _Parameters:
             {
                 "panel": panel.name,
                 "keys": list(need.keys),
+                "relation": need.relation,
                 "logged": any(map(self._view.state.keys.__contains__, need.keys)),
             }
             for panel in load_panels()

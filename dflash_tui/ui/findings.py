@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dflash_tui.charts import Mark
-from dflash_tui.output.findings import SIGNS
+from dflash_tui.output.findings import SIGNS, UNCHECKED
 from dflash_tui.store.base import Finding, PanelResult, Store
 from dflash_tui.store.check_files import load_checks
 from dflash_tui.store.panel_files import load_panels
@@ -60,6 +60,10 @@ def as_result(findings: Sequence[Finding] | None) -> PanelResult:
     """The panel's answer; None: nobody knows yet, and it has none."""
     if findings is None:
         return PanelResult(NAME, NAME, NAME, "empty", why="looking ...", help=HELP)
+    if all(one.severity == "info" for one in findings):
+        for one in findings:
+            if one.check == UNCHECKED:
+                return PanelResult(NAME, NAME, NAME, "empty", why=one.sentence, help=HELP)
     columns = ["severity", "check", "sentence", "next", "steps"]
     rows = [[one.severity, one.title, one.sentence, one.next, one.steps] for one in findings]
     return PanelResult(NAME, NAME, NAME, "rows", headline=badge(findings), columns=columns, rows=rows, help=HELP)

@@ -39,7 +39,7 @@ class FindingsPanel(Panel):
     def _wrapped(self, width: int, num_next: int) -> list[tuple[str, Role]]:
         rows = self.result.rows if self.result else []
         if self.result and self.result.state == "empty":
-            return [(self.result.why or "", Role.MUTED)]
+            return [(line, Role.MUTED) for line in wrapped(self.result.why or "", width)]
         lines: list[tuple[str, Role]] = []
         if not any(row[0] != "info" for row in rows):
             lines += [("✓ no warnings", Role.GOOD), ("", Role.TEXT)] if rows else [("✓ no findings", Role.GOOD)]

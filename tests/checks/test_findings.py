@@ -2,6 +2,7 @@
 
 import math
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -231,13 +232,42 @@ def test_only_a_running_log_can_stall(store: Database, tmp_path: Path) -> None:
 
 def test_a_run_without_rows_and_one_without_keys_are_no_trouble(store: Database, judge: Judge) -> None:
     store.register_run(RunRecord("empty", "empty", "train", host="local", created=1.0))
-    assert store.check("empty") == []
-    assert judge([{"event": "start", "time": 1.0}, {"event": "eval", "step": 0, "tau_linear_macro": 1.0}]) == {}
+    [finding] = store.check("empty")
+    assert (finding.check, finding.severity) == ("unchecked", "info")
+    assert judge([{"event": "start", "time": 1.0}, {"event": "eval", "step": 0, "tau_linear_macro": 1.0}]).keys() == {
+        "unchecked"
+    }
     [finding] = judge([{"step": 1, "other": 3}]).values()
     assert (finding.check, finding.severity) == ("unlogged", "info")
     assert "loss needs loss" in finding.sentence and "batch needs avg_batch_size or avg_seq_len" in finding.sentence
     assert "length_buckets needs accuracy or ddtree_streak8 and avg_seq_len;" in finding.sentence
     assert "utilization_pct" not in finding.sentence, "which is sampled, not logged"
+
+
+def test_a_run_without_a_step_is_not_well_but_unchecked(store: Database) -> None:
+    store.register_run(RunRecord("r", "r", "train", host="local", created=1.0))
+
+    def said(state: str, reason: str | None = None) -> str:
+        store.event("r", RunEvent(time.time(), "state", state, reason, attempt=1))
+        return " ".join(finding.sentence for finding in store.check("r"))
+
+    assert said("running") == "training cannot be checked yet: no step is logged so far"
+    assert said("failed", "environment").startswith("training cannot be checked: the run is failed (environment)")
+
+
+@pytest.mark.parametrize(
+    ("log", "step", "is_told"), [({}, 50, False), ({}, 100, True), ({"log_arrays_every": 80}, 120, False)]
+)
+def test_a_run_that_goes_on_has_time_to_log_its_keys(
+    store: Database, tmp_path: Path, log: Row, step: int, is_told: bool
+) -> None:
+    """What is logged every 50 steps is not missing at the 49th, and what the last step lacks is missing for good."""
+    made = [start({"lr": 1.0} | log), *({"step": s, "loss": 1.0} for s in range(1, step + 1))]
+    store.ingest("r", write_log(tmp_path / "log", made))
+    store.event("r", RunEvent(time.time(), "state", "running", attempt=1))
+    assert [one.check for one in store.check("r")] == ["unlogged"] * is_told
+    store.event("r", RunEvent(time.time(), "state", "finished", "completed", attempt=1))
+    assert [one.check for one in store.check("r")] == ["unlogged"]
 
 
 @pytest.mark.parametrize("name", BUNDLED)

@@ -71,6 +71,9 @@ def test_marks_are_on_the_charts_of_the_figures_concerned() -> None:
     assert [mark.sign for mark in marks["loss"]] == ["✖"]
     assert marks["throughput"] == () and marks["lr"] == ()
     assert badge([]) == "" and badge([INFO]) == "" and badge([TINY]) == "▲ 1"
+    nothing = Finding("unchecked", "nothing to check", "info", "training cannot be checked yet")
+    assert (as_result([nothing]).state, as_result([nothing]).why) == ("empty", "training cannot be checked yet")
+    assert as_result([TINY, nothing]).state == "rows"
     assert as_result([TINY]).rows[0][:3] == ["warning", "vanishing gradients", TINY.sentence]
 
 

@@ -106,7 +106,7 @@ async def test_a_run_without_rows_says_so_in_every_panel_and_what_its_trainer_sa
         await sees(pilot, "Runs 1")
         await pilot.press("enter")
         await sees(pilot, "no step yet", "no data", "responses: 64 of 1088 [red]\\x1b[2J")
-        await sees(pilot, "✓ no findings")
+        await sees(pilot, "training cannot be checked")
         orphaned = RunEvent(2.0, "state", RunState.ORPHANED, attempt=1, text="its supervisor is gone")
         await pilot.app.seat.ask(lambda store: store.event("fresh-0001", orphaned))
         pilot.app.screen_stack[0].post_message(RunAdvanced("fresh-0001"))
