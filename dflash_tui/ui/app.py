@@ -189,7 +189,7 @@ class DflashApp(App[None], inherit_bindings=False):
         if self.current_mode != QUERY:
             self._before_query = self.current_mode
             listed, opened = self._runs_screen.subject, self._run_screen.subject
-            self._query_screen.about(listed if self.current_mode == RUNS or opened is None else opened)
+            self._query_screen.open(listed if self.current_mode == RUNS or opened is None else opened)
         self.switch_mode(QUERY)
 
     @on(QueryAsked)

@@ -43,6 +43,7 @@ from dflash_tui.ui.sql_text import Statement
 
 STARTER = "select step, loss, accuracy, grad_norm\nfrom steps where run = $run\norder by step desc limit 100"
 STARTER_ANY = "select run, count(*) as n, max(step) as last_step\nfrom steps group by run order by n desc"
+BACK = "Cancel what runs; else from the tables into the editor, on to the answer, then to the screen before."
 TICK_S = 0.25
 # Whoever waited longer may look elsewhere: the end rings.
 PATIENCE_S = 10.0
@@ -59,6 +60,7 @@ class QueryScreen(MainScreen):
         Binding(
             "enter", "whole", "cell", show=False, tooltip="The cell under the cursor in full: a text, JSON, a plan."
         ),
+        Binding("i", "edit", "edit", tooltip="Back into the editor, from the answer or the tables; as shift+tab, tab."),
         Binding("c,f8", "view", "chart", tooltip="The answer as a line, bars, a histogram, and as a table again."),
         Binding("w,f9", "write", "file", tooltip="Write the whole answer into a file: csv, parquet, json, md ..."),
         Binding("ctrl+s", "save", "panel", tooltip="Save the query as a panel of your own."),
@@ -68,7 +70,7 @@ class QueryScreen(MainScreen):
         Binding("ctrl+up,alt+up", "history(-1)", "before", show=False, tooltip="The query that was run before."),
         Binding("ctrl+down,alt+down", "history(1)", "after", show=False, tooltip="The query that was run after it."),
         Binding("f2", "catalog", "tables", tooltip="Show or hide the tables, their columns, the panels and the runs."),
-        Binding("escape", "back", "back", tooltip="Cancel what runs; else to the answer, then to the screen before."),
+        Binding("escape", "back", "back", tooltip=BACK),
     ]
 
     def __init__(self, seat: Seat, clock: Callable[[], float] = time.monotonic) -> None:
@@ -116,6 +118,12 @@ class QueryScreen(MainScreen):
     def subject(self) -> Run | None:
         return None
 
+    def open(self, run: Run | None) -> None:
+        """Whoever comes here types, wherever the focus was left."""
+        self.about(run)
+        if self.is_running:
+            self._editor.focus()
+
     def about(self, run: Run | None) -> None:
         """`$run` is this one from now on, unless it is already."""
         before = self._subject.run
@@ -133,10 +141,11 @@ class QueryScreen(MainScreen):
     def _begin_edit(self) -> None:
         assert self._to_edit is not None
         self._editor.write(self._to_edit)
-        self._editor.focus()
         statement = self._editor.statement
         if statement is not None and self._under_way is None:
             self._start(statement)
+        # Last: an answer that is emptied keeps the focus if it had it.
+        self._editor.focus()
 
     def _show_title(self) -> None:
         self._title.update(Content(visible(f"Query · {self._subject.words}")), layout=False)
@@ -163,7 +172,7 @@ class QueryScreen(MainScreen):
         return complete(before, after, self._catalog, NAMES if self._subject.run else ())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return action not in ("stop", "resume")
+        return action not in ("stop", "resume") and not (action == "edit" and self._editor.has_focus)
 
     @property
     def _under_way(self) -> AskedQuery | None:
@@ -235,6 +244,9 @@ class QueryScreen(MainScreen):
             self._editor.focus()
         else:
             self.post_message(QueryLeft())
+
+    def action_edit(self) -> None:
+        self._editor.focus()
 
     def action_history(self, by: int) -> None:
         assert self._history is not None

@@ -37,6 +37,10 @@ async def writes(pilot: Pilot[None], text: str) -> None:
     await pilot.pause()
 
 
+def assert_is_typing(pilot: Pilot[None]) -> None:
+    assert pilot.app.screen.focused is pilot.app.screen.query_one("#sql")
+
+
 async def test_the_statement_under_the_cursor_is_asked_with_its_parameters_alone() -> None:
     async with query_screen() as (pilot, seat):
         await sees(pilot, "ctrl+r runs the statement", "+ steps", "panels", "1 run")
@@ -222,6 +226,31 @@ async def test_e_brings_the_sql_of_a_panel_with_its_run_and_window_also_from_a_z
         assert seat.store.queries[-1][1]["run"] == "v5-hard"
         await pilot.press("escape", "escape")
         await sees(pilot, "p50 0.913")
+        await pilot.press("e", "e")
+        await sees(pilot, "$run = v5-hard, steps 3,000..5,000")
+        assert_is_typing(pilot)
+
+
+async def test_whoever_comes_types_and_from_the_answer_a_key_leads_back_into_the_editor() -> None:
+    async with query_screen() as (pilot, _):
+        await pilot.press("ctrl+r")
+        await sees(pilot, "of 2,000 rows")
+        await pilot.press("escape")
+        await sees(pilot, "i edit")
+        await pilot.press("question_mark")
+        await sees(pilot, "Back into the editor", "from the tables into the editor")
+        await pilot.press("escape")
+        assert pilot.app.screen.focused is not pilot.app.screen.query_one("#sql"), "a dialog moves no focus"
+        await pilot.press("i")
+        assert_is_typing(pilot)
+        await sees_no(pilot, "i edit")
+        await pilot.press("escape", "escape")
+        await sees(pilot, "Runs")
+        await pilot.press("4")
+        await sees(pilot, "$run = v5-hard")
+        assert_is_typing(pilot)
+        await types(pilot, " abcL")
+        await sees(pilot, "limit 100 abcL")
 
 
 async def test_a_query_is_saved_as_a_panel_and_written_into_a_file(home: Path, tmp_path: Path) -> None:
