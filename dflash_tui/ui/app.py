@@ -53,7 +53,6 @@ class DflashApp(App[None], inherit_bindings=False):
         Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run, and what its trainer printed."),
         Binding("6", "compare", "compare", show=False, tooltip="The marked runs side by side."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
-        Binding("L", "launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("tilde", "command_log", "commands", show=False, key_display="~", tooltip="What was run on hosts."),
         Binding("t", "theme", "theme", show=False, tooltip="Choose the colours."),
         Binding("question_mark,f1", "help", "help", key_display="?", tooltip="What this screen is, and its keys."),

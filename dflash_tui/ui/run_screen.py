@@ -76,6 +76,7 @@ class RunScreen(MainScreen):
         Binding("pagedown,ctrl+d", "page(1)", "page down", show=False, tooltip=PAGE),
         Binding("pageup,ctrl+u", "page(-1)", "page up", show=False, tooltip=PAGE),
         Binding("c", "clone", "clone", show=False, tooltip="A run like this one: change some of its settings first."),
+        Binding("L", "app.launch_again", "again", show=False, tooltip="Launch the last recipe on its host again."),
         Binding("escape", "back", "back", show=False, tooltip="No cursor; all panels again; then the list of runs."),
     ]
 

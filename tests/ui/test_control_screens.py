@@ -158,7 +158,13 @@ async def test_a_launch_that_fails_is_said_in_the_form_and_can_be_tried_again() 
 async def test_one_key_launches_the_last_one_again() -> None:
     async with cockpit([RUN]) as (pilot, seat):
         seat.last = LaunchRequest("paper", "gpu2", "again", ("lr=0.001",))
-        await pilot.press("L")
+        # Not where it may be typed, or meant for something else.
+        for screen, words in (("6", "No runs are marked."), ("4", "$run = v5-hard")):
+            await pilot.press(screen)
+            await sees(pilot, words)
+            await pilot.press("escape" if screen == "4" else "j", "L")
+            assert "launch" not in {what for what, _ in seat.said}
+        await pilot.press("1", "L")
         await sees(pilot, "again", "step 1/600")
         assert ("launch", seat.last) in seat.said
 
