@@ -96,8 +96,9 @@ class CompareScreen(MainScreen):
         run_ids = self._marked()
         if sorted(run_ids) != sorted(self._run_ids):
             self._run_ids, self._window, self._answer = list(run_ids), Window(), None
-            self._is_stale = True
             self._say(("reading ...",))
+        # Of what its runs did meanwhile it was told nothing.
+        self._is_stale = True
         self._freshener.mark()
 
     @property

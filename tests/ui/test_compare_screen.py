@@ -9,6 +9,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.comparison import Comparison, Difference
 from dflash_tui.runs import Window
+from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.ui.compare_list import CompareList, rows_of
 from dflash_tui.ui.run_list import RunList
@@ -61,6 +62,20 @@ async def test_two_runs_side_by_side_over_one_chart_by_keys() -> None:
         await pilot.press("enter")
         await sees(pilot, "steps 3,000..5,000")
         assert seat.store.asked[-1][2] == Window.between(3000, 5000)
+
+
+async def test_who_comes_back_sees_how_far_the_runs_are_now_at_the_same_place() -> None:
+    async with cockpit(RUNS) as (pilot, seat):
+        reach = 70
+        seat.store.window = lambda run_id, window: ResolvedWindow(window.kind, reach, 1, reach)
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "steps 1..70", "grad_norm median")
+        place = [row.label for row in pilot.app.screen.query_one(CompareList).rows].index("grad_norm median")
+        await pilot.press(*["j"] * place, "1")
+        await sees(pilot, "2 marked")
+        reach = 80
+        await pilot.press("6")
+        await sees(pilot, "steps 1..80", "▸ grad_norm median")
 
 
 async def test_the_chart_follows_the_cursor_in_the_list() -> None:
