@@ -87,6 +87,7 @@ class RunScreen(MainScreen):
         self._view = View()
         self._sight = Sight()
         self._run: Run | None = None
+        self._seen_at = clock()
         self._eta_s: float | None = None
         self._eta_at = -ETA_S
         self._panels_at = 0
@@ -192,7 +193,7 @@ class RunScreen(MainScreen):
         if ask.axis == self._view.axis != "step" and answer.course is None:
             tell(self, MISSING[ask.axis], "warning")
             self._view = replace(self._view, axis="step")
-        self._run = answer.detail.run
+        self._run, self._seen_at = answer.detail.run, self._clock()
         extent = self._sight.limits
         # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
         if ask.window == self._view.asked and (seen := extent_of(answer.panels)):
@@ -217,9 +218,9 @@ class RunScreen(MainScreen):
 
     def _show_status(self) -> None:
         if self._run is not None:
-            left_s = None if self._eta_s is None else self._eta_s - (self._clock() - self._eta_at)
+            left_s = None if self._eta_s is None else self._eta_s - (self._seen_at - self._eta_at)
             sights = [self._view.words, self._view.place_words(self._sight.course)]
-            self._status.show(self._run, left_s, sights, self._badge)
+            self._status.show(self._run, self._seen_at, left_s, sights, self._badge)
 
     def _say(self, words: str) -> None:
         self._note.display = bool(words)

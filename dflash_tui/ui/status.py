@@ -21,6 +21,8 @@ GAP = "  "
 NAME_CELLS = 20
 DISPENSABLE = 6
 BAR_CELLS = 16
+# A dashboard that is looked at asks every 5 s at least: what is older was left for a while, and may be another now.
+OLD_S = 15.0
 
 
 class Part(NamedTuple):
@@ -55,11 +57,10 @@ class StatusLine(Widget):
     def on_mount(self) -> None:
         self.set_interval(1, self.refresh)
 
-    def show(self, run: Run, eta_s: float | None, sights: Sequence[str], badge: str = "") -> None:
-        """`eta_s` is the time left as of now, `sights` what the panels look at if it is not the whole run, `badge` how
-        much the checks found."""
-        self._run, self._eta_s, self._sights, self._seen_at = run, eta_s, sights, self._clock()
-        self._badge = badge
+    def show(self, run: Run, seen_at: float, eta_s: float | None, sights: Sequence[str] = (), badge: str = "") -> None:
+        """`run` and the time left are as of `seen_at` by the clock; `sights` is what the panels look at if it is not
+        the whole run, `badge` how much the checks found."""
+        self._run, self._seen_at, self._eta_s, self._sights, self._badge = run, seen_at, eta_s, sights, badge
         self.refresh()
 
     def forget(self) -> None:
@@ -80,8 +81,12 @@ class StatusLine(Widget):
 
 def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: float, badge: str = "") -> list[Part]:
     """All that can be said of a run, `since_s` after the store was asked: its state first, then its name."""
+    is_old = since_s > OLD_S
+    state, tone = f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)
+    if is_old:
+        state, tone = f"{state} as of {duration(since_s)} ago", "tone--warn"
     parts = [
-        Part(f"{glyph(run.state)} {state_words(run)}", tone_class(run.state)),
+        Part(state, tone),
         Part(visible(run.name), "status--name"),
         *([Part(badge, "tone--warn")] if badge else []),
         Part(step_words(run), "status--quiet", 1),
@@ -92,7 +97,7 @@ def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: 
         parts.append(Part("━" * cells, "status--bar", 5, is_joined=True))
         parts.append(Part("─" * (BAR_CELLS - cells), "status--quiet", 5))
         parts.append(Part(f"{done:.0%}", "status--name", 2))
-    if eta_s is not None and run.state == RunState.RUNNING:
+    if eta_s is not None and run.state == RunState.RUNNING and not is_old:
         parts.append(Part(f"ETA {duration(max(0.0, eta_s - since_s))}", "status--quiet", 3))
     if run.host:
         parts.append(Part(visible(run.host), "status--quiet", 6))

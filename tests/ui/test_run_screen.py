@@ -13,7 +13,7 @@ from dflash_tui.store.base import AttemptRow, PanelResult
 from dflash_tui.ui.panel import Panel, fitting
 from dflash_tui.ui.panel_grid import PanelGrid
 
-from .cockpit import cockpit, screen_text, sees, sees_no, types, until
+from .cockpit import FROZEN_S, cockpit, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_panels, make_run
 
 RUN = make_run("v5-hard")
@@ -186,6 +186,23 @@ async def test_a_run_is_in_focus_also_under_a_dialog_and_not_once_it_is_left() -
         await pilot.press("escape", "escape")
         await sees(pilot, "Runs 1")
         assert seat.said[-1] == ("focus", None)
+
+
+async def test_a_state_that_is_old_when_the_run_is_opened_again_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
+        await sees(pilot, "● running  v5-hard", "ETA 15h 12m")
+        await pilot.press("1")
+        await sees(pilot, "Runs 1")
+        seat.store.change("v5-hard", state="finished", step=69_000)
+        monkeypatch.setattr("tests.ui.cockpit.FROZEN_S", FROZEN_S + 590)
+        seat.store.gate.clear()
+        await pilot.press("2")
+        await sees(pilot, "● running as of 9m 50s ago  v5-hard")
+        await pilot.press("left")
+        await sees(pilot, "as of 9m 50s ago", "cursor")
+        assert "ETA" not in screen_text(pilot.app)
+        seat.store.gate.set()
+        await sees(pilot, "finished  v5-hard", "step 69,000")
 
 
 async def test_a_silent_host_is_said_above_the_panels() -> None:
