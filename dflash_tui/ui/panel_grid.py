@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from textual.containers import VerticalScroll
+from textual.geometry import Region
 
 from dflash_tui.store.base import PanelResult
 from dflash_tui.ui import findings
@@ -120,6 +121,29 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
             rows_above = max(0, page // max(1, place.height) - 1)
             self.scroll_to(y=place.y - rows_above * place.height, animate=False, force=True)
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        # Behind a focus that is on its way: a panel is also scrolled to because it is given that.
+        self.app.call_later(self._follow)
+
+    def _follow(self) -> None:
+        """Keys act on the panel in focus: when that was scrolled out of sight, on one in sight, of its column."""
+        here = self.focused
+        if here is None or self.zoomed or self._share_in_sight(here) > 0.5:
+            return
+        column = here.virtual_region.x
+        in_sight = self._in_sight()
+        if in_sight:
+            best = max(in_sight, key=lambda panel: (self._share_in_sight(panel), panel.virtual_region.x == column))
+            best.focus(scroll_visible=False)
+
+    def _share_in_sight(self, panel: Panel) -> float:
+        place = panel.virtual_region
+        return place.intersection(self._view).height / max(1, place.height)
+
+    @property
+    def _view(self) -> Region:
+        return self.scrollable_content_region.size.region + self.scroll_offset
+
     def _in_sight(self) -> list[Panel]:
-        view = self.scrollable_content_region.size.region + self.scroll_offset
-        return [panel for panel in self.panels if panel.display and panel.virtual_region.overlaps(view)]
+        return [panel for panel in self.panels if panel.display and panel.virtual_region.overlaps(self._view)]

@@ -60,6 +60,33 @@ async def test_tab_reaches_every_panel_and_comes_round() -> None:
         assert focused_title(pilot.app) == reached[-2]
 
 
+async def test_the_focus_stays_in_sight_however_the_panels_are_scrolled() -> None:
+    async with cockpit([RUN], size=(80, 24), run_id="v5-hard") as (pilot, _):
+        grid = pilot.app.screen.query_one(PanelGrid)
+
+        def has_focus_in_sight() -> bool:
+            panel = pilot.app.focused
+            return isinstance(panel, Panel) and panel.region in grid.region
+
+        await pilot.press("tab")
+        before = pilot.app.focused
+        for key in ("pagedown", "pageup", "pagedown"):
+            top = grid.scroll_offset.y
+            await pilot.press(key)
+            await until(pilot, lambda top=top: grid.scroll_offset.y != top and has_focus_in_sight(), "focus in sight")
+        assert pilot.app.focused is not before
+        assert isinstance(pilot.app.focused, Panel)
+        assert isinstance(before, Panel)
+        assert pilot.app.focused.region.x == before.region.x, "in its column"
+        grid.scroll_to(y=0, animate=False)
+        await until(pilot, has_focus_in_sight, "the focus in sight")
+        await pilot.press("shift+tab", "shift+tab", "shift+tab")
+        last = pilot.app.focused
+        await until(pilot, has_focus_in_sight, "the focus in sight")
+        await pilot.pause()
+        assert pilot.app.focused is last, "what is given the focus keeps it"
+
+
 async def test_zoom_gives_the_screen_to_one_panel_and_tab_goes_on_from_there() -> None:
     async with cockpit([RUN], run_id="v5-hard") as (pilot, seat):
         await pilot.press("z")
