@@ -4,6 +4,7 @@ Pure but for reading recipe files. Draws nothing, launches nothing.
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,8 @@ from dflash_tui.text import visible
 
 @dataclass(frozen=True)
 class Draft:
-    """`config` is flat; `changed` holds what the settings changed, as it was; `trouble` is `where`."""
+    """`config` is flat, of the settings that are right; `changed` holds what they changed, as it was; `trouble` is
+    `where`."""
 
     config: dict[str, Any]
     changed: dict[str, Any] = field(default_factory=dict)
@@ -63,10 +65,24 @@ def _drafted(make: Callable[[tuple[str, ...]], recipes.Recipe], settings: tuple[
     except UsageError as e:
         return Draft({}, trouble=str(e), where="recipe")
     try:
-        config = recipes.flatten(make(settings).config)
+        config, trouble = recipes.flatten(make(settings).config), ""
     except UsageError as e:
-        return Draft(plain, trouble=str(e).removeprefix("--set: ").removeprefix("--set "), where="settings")
-    return Draft(config, {key: plain.get(key) for key in config if config[key] != plain.get(key)})
+        config, trouble = _of_the_right(make, settings, plain), str(e).removeprefix("--set: ").removeprefix("--set ")
+    changed = {key: plain.get(key) for key in config if config[key] != plain.get(key)}
+    return Draft(config, changed, trouble, "settings" if trouble else "")
+
+
+def _of_the_right(
+    make: Callable[[tuple[str, ...]], recipes.Recipe], settings: tuple[str, ...], plain: dict[str, Any]
+) -> dict[str, Any]:
+    """The config of those settings that go with the ones before them."""
+    config = plain
+    right: tuple[str, ...] = ()
+    for setting in settings:
+        with suppress(UsageError):
+            config = recipes.flatten(make((*right, setting)).config)
+            right = (*right, setting)
+    return config
 
 
 def config_lines(made: Draft) -> list[tuple[str, bool]]:

@@ -11,6 +11,7 @@ from textual.widgets import TextArea
 
 from dflash_tui.control import CloneRequest, LaunchRequest
 from dflash_tui.errors import HostError, UsageError
+from dflash_tui.ui.recipe_draft import config_lines, draft
 from dflash_tui.ui.stop_screen import StopScreen
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
@@ -153,6 +154,13 @@ async def test_a_launch_that_fails_is_said_in_the_form_and_can_be_tried_again() 
         seat.trouble = None
         await pilot.press("ctrl+s")
         await sees(pilot, "● running", "my.toml")
+
+
+def test_a_wrong_line_leaves_the_marks_of_those_that_are_right() -> None:
+    made = draft("paper", ("lr=0.001", "lrr=1", "gamma=5"))
+    assert made.trouble.startswith("unknown key 'lrr'")
+    marked = {text for text, is_changed in config_lines(made) if is_changed}
+    assert marked == {"lr = 0.001  (was 0.0006)", "gamma = 5  (was 7.0)"}
 
 
 async def test_one_key_launches_the_last_one_again() -> None:
