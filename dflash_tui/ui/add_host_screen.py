@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Checkbox, Input, Label, Select, Static
+from textual.widgets import Input, Label, Select, Static
 
 from dflash_tui.config import LOCAL, Addition
 from dflash_tui.errors import DflashError, UsageError
@@ -22,6 +22,7 @@ from dflash_tui.text import visible
 from dflash_tui.ui.dialog import Dialog
 from dflash_tui.ui.screen import HEIGHTS, WIDTHS, tell
 from dflash_tui.ui.seat import Seat
+from dflash_tui.ui.tick_box import TickBox
 
 ANOTHER = ""
 # Proxmox has none of more; Python reads no number of more than 4300 digits.
@@ -68,7 +69,7 @@ class AddHostScreen(Dialog[str | None]):
                 yield _field("address", "user@host:port, or a name of ~/.ssh/config", wish.address)
                 yield Label("container (vmid)")
                 yield _field("vmid", "none: the machine itself", "" if wish.vmid is None else str(wish.vmid))
-                yield Checkbox("pct by sudo, for who is not root there", compact=True, id="sudo")
+                yield TickBox("pct by sudo, for who is not root there", compact=True, id="sudo")
                 yield Label("what it is called here")
                 yield _field("name", "letters, digits, - and _", _name_of(wish.name or wish.address))
                 yield Label("python")
@@ -109,7 +110,7 @@ class AddHostScreen(Dialog[str | None]):
         keys: dict[str, str | int | bool] = {"kind": "proxmox" if vmid else "ssh", "address": address}
         if vmid:
             keys["vmid"] = int(vmid)
-            if self.query_one("#sudo", Checkbox).value:
+            if self.query_one("#sudo", TickBox).value:
                 keys["sudo"] = True
         return keys | {field: text for field in ("python", "workdir") if (text := self._text(field))}
 

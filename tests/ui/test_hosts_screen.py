@@ -270,7 +270,10 @@ async def test_a_check_that_finds_a_node_lists_its_containers() -> None:
         await sees(pilot, "├ 200 train200", "├ 201 train201")
         await go_to(pilot, "201 train")
         await pilot.press("a")
-        await sees(pilot, "Add a host", "train201")
+        await sees(pilot, "Add a host", "train201", "▐ ▌ pct by sudo")
+        pilot.app.screen.query_one("#sudo").focus()
+        await pilot.press("space")
+        await sees(pilot, "▐X▌ pct by sudo")
 
 
 async def test_what_is_known_of_a_host_can_be_copied() -> None:
