@@ -42,11 +42,23 @@ def panel_text(name: str, sql: str, chart: str) -> str:
 def save_panel(name: str, text: str) -> Path:
     """Write it, whole or not at all; what was there is replaced. UsageError when it cannot be written."""
     file = place_of(name)
+    _write(file, text.encode())
+    return file
+
+
+def put_back(name: str, before: bytes | None) -> None:
+    """Have its file as it was before it was saved: None for no file. UsageError when it cannot be written."""
+    if before is None:
+        place_of(name).unlink(missing_ok=True)
+    else:
+        _write(place_of(name), before)
+
+
+def _write(file: Path, content: bytes) -> None:
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
+        part.write_bytes(content)
         part.replace(file)
     except OSError as e:
         raise UsageError(f"{file}: cannot be written: {e.strerror}") from e
-    return file

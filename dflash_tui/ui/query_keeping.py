@@ -8,7 +8,7 @@ from dflash_tui.output.delivery import Delivered
 from dflash_tui.output.writing import write_answer
 from dflash_tui.runs import Window
 from dflash_tui.store.base import Cancellable, PanelResult, Store
-from dflash_tui.store.own_panel import panel_text, save_panel
+from dflash_tui.store.own_panel import panel_text, place_of, put_back, save_panel
 from dflash_tui.store.panel_files import has_header, parse
 from dflash_tui.ui.asked_query import AskedQuery
 from dflash_tui.ui.panel_text import as_lines
@@ -55,7 +55,15 @@ def text_of_panel(
 
 
 def save(name: str, text: str, subject: QuerySubject, store: Store) -> tuple[Path, PanelResult | None]:
-    """Write the file, and ask the panel of the run, if there is one, how it does. Raises DflashError."""
-    file = save_panel(name, text)
+    """Write the file, and ask the panel of the run, if there is one, how it does: one that fails is taken back.
+
+    Raises DflashError.
+    """
+    file = place_of(name)
+    before = file.read_bytes() if file.exists() else None
+    save_panel(name, text)
     found = store.report(subject.run.run_id, [name], subject.window, 240) if subject.run else []
+    if found and found[0].state == "failed":
+        put_back(name, before)
+        raise UsageError(f"the panel {name} is not saved, it would fail in every report: {found[0].why}")
     return file, found[0] if found else None

@@ -322,7 +322,11 @@ class QueryScreen(MainScreen):
         tell(self, f"wrote {numbered(done.num_rows, 'row')}, {done.num_bytes:,} bytes: {file}")
 
     def action_save(self) -> None:
-        self.app.push_screen(panel_prompt(), self._panel_named)
+        asked, statement = self._view.asked, self._editor.statement
+        if asked and asked.error and not asked.is_cancelled and statement and asked.statement.text == statement.text:
+            tell(self, f"no panel of what has just failed, it would in every report: {asked.error}", "warning")
+        else:
+            self.app.push_screen(panel_prompt(), self._panel_named)
 
     def _panel_named(self, name: str | None) -> None:
         if name is not None:
@@ -334,7 +338,7 @@ class QueryScreen(MainScreen):
         text = await asyncio.to_thread(query_keeping.text_of_panel, name, editor.text, editor.statement, *shown)
         file, found = await self.seat.ask(partial(query_keeping.save, name, text, self._subject))
         if found is None or found.state == "rows":
-            tell(self, f"the panel {name} is on the Run screen: {file}")
+            tell(self, f"the panel {name} is on the Run screen; deleting {file} deletes it")
         else:
-            tell(self, f"the panel {name} is saved: {file}; of this run: {found.why}", "warning")
+            tell(self, f"the panel {name} is saved; of this run: {found.why}; deleting {file} deletes it", "warning")
         self._freshener.mark()

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dflash_tui.errors import QueryError, TimedOutError, UsageError
-from dflash_tui.store.base import ResolvedWindow
+from dflash_tui.store.base import PanelResult, ResolvedWindow
 from dflash_tui.store.panel_windows import bucket_width
 from dflash_tui.ui.commands import actions
 
@@ -283,6 +283,29 @@ async def test_a_query_is_saved_as_a_panel_and_written_into_a_file(home: Path, t
         await types(pilot, str(tmp_path / "a.xls"))
         await pilot.press("enter")
         await sees(pilot, "no format ends with .xls")
+
+
+async def test_what_fails_becomes_no_panel_and_takes_none_away(home: Path) -> None:
+    async with query_screen(QueryError("there is no column 'losss' here", 8)) as (pilot, seat):
+        await pilot.press("ctrl+r")
+        await sees(pilot, "✗ line 1, column 8")
+        await pilot.press("ctrl+s")
+        await sees(pilot, "no panel of what has just failed")
+        await writes(pilot, "select loss from steps")
+        for state in ("rows", "failed"):
+            panel = PanelResult("mine", "mine", "table", state, why="mine.sql:7: no such column")
+            seat.store.panels = lambda window, buckets, panel=panel: [panel]
+            await pilot.press("ctrl+s")
+            await types(pilot, "mine")
+            await pilot.press("enter")
+            if state == "failed":
+                await sees(pilot, "Enter again replaces it")
+                await pilot.press("enter")
+            else:
+                await sees(pilot, "the panel mine is on the Run screen; deleting")
+            await writes(pilot, "select losss from steps")
+        await sees(pilot, "the panel mine is not saved, it would fail in every")
+    assert "select loss from" in (home / "config/panels/mine.sql").read_text()
 
 
 async def test_without_a_run_and_without_rows_it_says_what_to_do() -> None:
