@@ -60,7 +60,7 @@ def test_a_run_is_launched_stopped_and_resumed_without_a_gap_or_a_double(home: P
         wait_until(lambda: count("select max(step) from steps") > stopped_at + 3)
     assert dflash("stop", run_id, "--kill", "--yes").code == 0
     found = status(run_id)
-    assert (found["state"], found["reason"], found["attempt"]) == ("stopped", "killed-after-grace", 2)
+    assert (found["state"], found["reason"], found["attempt"]) == ("stopped", "stopped", 2)
     assert found["attempts"][1]["first_step"] == stopped_at + 1
     steps = "select count(*) = max(step) and count(distinct step) = max(step) from steps"
     assert dflash("query", steps).out.splitlines()[1] == "true"

@@ -53,6 +53,13 @@ async def test_while_it_stops_it_says_so(start: Start, agent: AgentClient) -> No
     assert (await status(agent, "toy-1")).state is RunState.STOPPING
 
 
+async def test_one_that_is_killed_at_once_had_no_grace(start: Start, agent: AgentClient) -> None:
+    await start(on_term="ignore")
+    found = await stop(agent, "toy-1", grace_s=600, kill=True)
+    assert (found.state, found.reason, found.signal) == (RunState.STOPPED, "stopped", 9)
+    assert found.note == "killed at once, as was asked: what it had not saved by then is lost"
+
+
 async def test_a_second_stop_shortens_the_grace(start: Start, agent: AgentClient) -> None:
     await start(on_term="ignore")
     await agent.do("stop", run_id="toy-1", grace_s=600)

@@ -20,6 +20,7 @@ STOPPED = {"stop_seen": 1.0}
         ({"signal": 15, **STOPPED}, "stopped(stopped)"),
         ({"code": 143, "signal": 15, **STOPPED}, "stopped(stopped)"),
         ({"signal": 9, **STOPPED, "killed": True}, "stopped(killed-after-grace)"),
+        ({"signal": 9, **STOPPED, "killed": True, "had_grace": False}, "stopped(stopped)"),
         ({"signal": 15, **STOPPED, "log_code": 0}, "finished(completed)"),
         ({"signal": 15, "log_code": 0}, "finished(completed)"),
         ({"signal": 15, "log_code": 75}, "interrupted(saved)"),

@@ -38,6 +38,7 @@ class Supervisor:
         self._grace_s = LEFTOVER_GRACE_S
         self._kill_at: Optional[float] = None
         self._killed = False
+        self._had_grace = False
         self._beat_at = time.monotonic()
         self._wake = proc.wake_on_signals()
         self._oom_kills = proc.oom_kills()
@@ -158,6 +159,7 @@ class Supervisor:
         except (Refused, KeyError, TypeError, ValueError):
             # Somebody's own file: whatever it holds, it must not end the supervisor.
             return False
+        self._had_grace = self._had_grace or self._grace_s > 0
         is_first = self._stop is None
         self._stop = request
         self._stop_seen = self._stop_seen or time.time()
@@ -224,6 +226,7 @@ class Supervisor:
             "signal": number,
             "stop_seen": self._stop_seen,
             "killed": self._killed,
+            "had_grace": self._had_grace,
             "oom_kills": oom_kills,
             "leftovers": leftovers,
             "log_reason": log_reason,
@@ -233,6 +236,8 @@ class Supervisor:
             "note": note,
         }
         state, reason = verdict(facts)
+        if state == "stopped" and self._killed and not self._had_grace:
+            facts["note"] = note or "killed at once, as was asked: what it had not saved by then is lost"
         if facts["disk_full"] and reason == "disk-full":
             facts["note"] = note or "the disk is full, so its last words may be missing: make room, then resume it"
         end = {**self._state, **facts, "state": state, "reason": reason, "ended": time.time()}

@@ -25,8 +25,9 @@ def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
     """State and reason of an attempt that is over.
 
     `facts`: code, signal (either or both None), stop_seen (a stop was seen while the trainer lived), killed (by us,
-    when its grace was over), oom_kills (rise of the counter), log_reason and log_code (the trainer's own, from its
-    `end` record), said (its last words), and disk_full (there was no room for any).
+    when its grace was over), had_grace (false: it was to be killed at once), oom_kills (rise of the counter),
+    log_reason and log_code (the trainer's own, from its `end` record), said (its last words), and disk_full (there was
+    no room for any).
     """
     code, number = facts.get("code"), facts.get("signal")
     if number in _POLITE and facts.get("log_code") in (0, SAVED):
@@ -36,7 +37,7 @@ def verdict(facts: Dict[str, Any]) -> Tuple[str, str]:
         return "finished", "completed"
     if facts.get("stop_seen"):
         if facts.get("killed"):
-            return "stopped", "killed-after-grace"
+            return "stopped", "killed-after-grace" if facts.get("had_grace", True) else "stopped"
         # Saved, or ended by the stop itself because nobody caught it; with neither code nor signal nobody knows.
         if code == SAVED or number in _POLITE or (code is None and number is None):
             return "stopped", "stopped"
