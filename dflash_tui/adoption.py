@@ -89,6 +89,9 @@ async def scan(session: Session, host: str, tell: Callable[[str], None]) -> Scan
             if one.record.run_id in brought:
                 tell(f"{one.record.run_id}: {one.status.state} on {host}, brought here")
                 await _wait_until_heard(session, one.record.run_id, host)
+        if not brought:
+            told = f"all of its runs ({len(found)}) are known here" if found else "no run lies there"
+            tell(f"{host}: nothing new: {told}")
     except DflashError as e:
         return Scanned(host, tuple(brought), e)
     return Scanned(host, tuple(brought))

@@ -168,6 +168,7 @@ def test_a_fresh_laptop_finds_all_runs_of_a_host(
     assert (other / "data/mirrors" / run / "train_log.jsonl").read_bytes() == mirror
     assert dflash("query", "select step, loss from steps").out.splitlines()[1:] == ["1,2.0"]
     # Nothing new is nothing, and a host that is away says so.
-    assert dflash("hosts", "scan", "theirs").out == ""
+    said = dflash("hosts", "scan", "theirs")
+    assert (said.code, said.out) == (0, "") and "theirs: nothing new: all of its runs (1) are known here" in said.err
     write_config(other, '[hosts.gone]\nkind="ssh"\naddress="nobody@127.0.0.1:1"\n')
     assert "refuses connections" in refused(dflash("hosts", "scan", "gone"), 5)
