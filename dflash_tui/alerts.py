@@ -47,7 +47,7 @@ class Alerts:
     def __init__(
         self, spec: AlertsSpec, ask: Ask, told: Callable[[Alert], None], failed: Callable[[str], None]
     ) -> None:
-        self._spec = spec
+        self.spec = spec
         self._ask = ask
         self._told = told
         self._failed = failed
@@ -93,7 +93,7 @@ class Alerts:
                 known.add(name)
                 self._told(alert)
             # First it is kept: a command that fails is not run for ever.
-            if is_owner and name not in kept and await self._keep(mirror, name) and self._spec.command:
+            if is_owner and name not in kept and await self._keep(mirror, name) and self.spec.command:
                 await self._command(alert)
 
     async def _kept(self, mirror: Mirror) -> set[str]:
@@ -117,7 +117,7 @@ class Alerts:
             self._failed(sentence)
 
     async def _command(self, alert: Alert) -> None:
-        argv = self._spec.command
+        argv = self.spec.command
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,

@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -54,12 +55,8 @@ class Session:
         """Called on the loop with each new warning, and with a sentence when the command for it failed."""
         self._told_advanced = advanced
         self._alerts = Alerts(config.alerts, self._ask_to_the_end, self._alert, self._alert)
-        self._options = StoreOptions(
-            aliases=config.aliases,
-            length_edges=config.panels.length_edges,
-            thresholds=config.checks.thresholds,
-            baseline=config.checks.baseline,
-        )
+        self._options = _options_of(config)
+        self._config_state = _state_of_config()
         self._owner: Owner | None = None
         self._collectors: dict[str, HostCollector] = {}
         self._focus: str | None = None
@@ -172,6 +169,7 @@ class Session:
         seen: dict[str, Run] = {}
         try:
             while not gone.done():
+                await self._reread()
                 with suppress(DflashError):
                     if focus := self._focus:
                         await asyncio.to_thread(self.store.refresh, focus)
@@ -196,6 +194,7 @@ class Session:
         gathering = Gathering(database)
         try:
             while True:
+                await self._reread()
                 with suppress(DflashError):
                     self._group(await in_thread(partial(_live_runs, database)), database, gathering)
                 for host, collector in self._collectors.items():
@@ -215,6 +214,24 @@ class Session:
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait(tasks.values())
             await gathering.close()
+
+    async def _reread(self) -> None:
+        """Take up what was changed in config.toml, but for aliases: rows that are in the store follow the old ones."""
+        if (found := _state_of_config()) == self._config_state:
+            return
+        self._config_state = found
+        try:
+            config = await in_thread(configs.load)
+        except DflashError as e:
+            self._alert(f"{e}; until then all holds as it was")
+            return
+        self.config = config
+        self._alerts.spec = config.alerts
+        self._options = replace(_options_of(config), aliases=self._options.aliases)
+        if self._owner:
+            self._owner.database.options = self._options
+        if self._focus:
+            self._advanced(self._focus)
 
     def _group(self, live: dict[str, list[Run]], database: Database, gathering: Gathering) -> None:
         """Tell each host's collector which runs are live now, and what is wanted at once."""
@@ -245,6 +262,19 @@ class Session:
     def _hurry(self, run_id: str | None) -> None:
         self._hurried.add(run_id)
         self._woken.set()
+
+
+def _options_of(config: Config) -> StoreOptions:
+    return StoreOptions(config.aliases, config.panels.length_edges, config.checks.thresholds, config.checks.baseline)
+
+
+def _state_of_config() -> tuple[int, int, int] | None:
+    """What changes whenever config.toml does."""
+    try:
+        found = paths.config_file().stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _live_runs(database: Database) -> dict[str, list[Run]]:

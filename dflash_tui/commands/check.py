@@ -42,14 +42,15 @@ def check(
 
 def checks() -> None:
     """List the checks and their thresholds: bundled ones, and those in the config folder's checks/."""
-    from dflash_tui import paths
+    from dflash_tui import config, paths
     from dflash_tui.output.report import draw_table
     from dflash_tui.store.check_files import load_checks
 
+    chosen = config.load().checks.thresholds
     rows = [
         [
             one.name,
-            ", ".join(f"{name} = {value:g}" for name, value in one.thresholds.items()),
+            ", ".join(_threshold(name, value, chosen.get(one.name, {})) for name, value in one.thresholds.items()),
             " ".join(one.help.split()),
         ]
         for one in load_checks()
@@ -58,6 +59,10 @@ def checks() -> None:
     say(
         f"a new check is one .sql file in {paths.config_dir() / 'checks'}; [checks.NAME] in config.toml sets thresholds"
     )
+
+
+def _threshold(name: str, value: float, chosen: dict[str, float]) -> str:
+    return f"{name} = {chosen[name]:g} (default {value:g})" if name in chosen else f"{name} = {value:g}"
 
 
 def compare(

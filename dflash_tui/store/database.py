@@ -64,7 +64,7 @@ class Database:
     def __init__(self, path: Path, options: StoreOptions | None = None, *, read_only: bool = False) -> None:
         self.path = path
         self.on_refresh: Callable[[str | None], None] = lambda run_id: None
-        self._options = options or StoreOptions()
+        self.options = options or StoreOptions()
         self._ingesting = threading.Lock()
         # Whoever writes into mirrors from a host holds it, so that none comes back while it is forgotten. Taken before
         # the two that follow.
@@ -85,7 +85,7 @@ class Database:
             if not read_only:
                 self._db.execute(f"attach ':memory:' as {STAGING}")
             logged = read_logged(self._db)
-            names = Names(logged.kinds, self._options.aliases)
+            names = Names(logged.kinds, self.options.aliases)
             self._intake = Intake(self._write_db, names, logged, files.spill_folder(path))
             self._intake.on_forgotten = self._answers.forget
         except BaseException:
@@ -162,12 +162,12 @@ class Database:
         stretches: Stretches | None = None,
     ) -> list[PanelResult]:
         with self._reading() as db:
-            edges, answers = self._options.length_edges, self._answers
+            edges, answers = self.options.length_edges, self._answers
             work = partial(run_panels, db, run_id, names, window, buckets, edges, stretches, answers)
             return apart(work, db.interrupt)
 
     def check(self, run_id: str, baseline: str | None = None) -> list[Finding]:
-        options = self._options
+        options = self.options
         fault = None
         try:
             name = baseline or options.baseline

@@ -1,5 +1,6 @@
 """`check` as a person has it: the story's run and a healthy one, exit codes, an owner that answers, a config."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,5 +78,6 @@ def test_checks_are_listed_with_their_thresholds_and_a_config_sets_them(tmp_path
     assert dflash("ingest", str(write_log(tmp_path / "r.jsonl", rows(300)))).code == 0
     said = dflash("check", "r")
     assert said.code == 6 and "padding efficiency is 0.84" in said.out
+    assert re.search(r"least = 0\.9 \(default 0\.\d+\)", " ".join(dflash("checks").out.split()))
     file.write_text("[checks]\npadding = 3\n")
     assert "checks.padding" in refused(dflash("check", "r"), 2)

@@ -107,6 +107,41 @@ async def test_a_run_on_screen_does_not_shorten_the_wait_for_a_silent_host(monke
         await until(lambda: session._collectors["gpu9"].silence is not silence)
 
 
+async def test_what_is_changed_in_the_config_holds_in_a_session_that_runs(home: Path) -> None:
+    file = home / "config" / "config.toml"
+    file.parent.mkdir(parents=True)
+    told: list[str] = []
+    async with seated() as session:
+        session.alerted = lambda said: told.append(said) if isinstance(said, str) else None
+        session.store.register_run(RunRecord("one", "one", "train", created=1.0))
+
+        async def complaints() -> list[str]:
+            found = await session.ask(lambda store: store.check("one"))
+            return [one.sentence for one in found if "config.toml" in one.sentence]
+
+        async def changed(text: str, is_seen: Callable[[], Awaitable[bool]]) -> None:
+            file.write_text(text)
+            session.focus("one")
+            await until(is_seen)
+
+        async def complains() -> bool:
+            return [sentence for sentence in await complaints() if "unknown key checks.spikse" in sentence] != []
+
+        async def is_told() -> bool:
+            return bool(told)
+
+        async def is_content() -> bool:
+            return await complaints() == []
+
+        assert await is_content()
+        await changed("[checks.spikse]\nfactor = 1\n[stop]\ngrace_s = 7\n", complains)
+        assert session.config.stop.grace_s == 7
+        await changed("[checks", is_told)
+        assert await complains() and len(told) == 1 and "config.toml: not readable as TOML" in told[0]
+        await changed("[stop]\ngrace_s = 8\n", is_content)
+        assert session.config.stop.grace_s == 8
+
+
 async def test_closing_leaves_no_lock_and_no_socket(home: Path) -> None:
     async with seated():
         pass
