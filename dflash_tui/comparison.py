@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dflash_tui.errors import DflashError
 from dflash_tui.recipes import flatten
@@ -33,6 +33,8 @@ _OF_BOTH = (("accept_len", LAST), ("ddtree_streak8", LAST), ("position_acc", "1"
 _DYNAMICS = ("avg_batch_size", "avg_seq_len", "tokens", "steps")
 # What of the differences tells which code ran.
 CODE = ("code_hash", "git_commit", "git_dirty")
+# A value that the trainer settles when it starts.
+UNSETTLED = "auto"
 # What tells runs apart and is no difference between trainings.
 _OF_THE_RUN = frozenset({"run_id", "run_dir", "schema", "config_hash", "resumed_from_step"})
 
@@ -225,26 +227,39 @@ def _put(found: Figures, metric: str, stat: str, value: Any) -> None:
 def _differences(store: Store, a: Run, b: Run | None) -> list[Difference]:
     if b is None:
         return []
-    left, right = _config(store, a.run_id), _config(store, b.run_id)
+    left, right = _made(store, a.run_id), _made(store, b.run_id)
     return [
-        Difference(key, left.get(key), right.get(key))
-        for key in sorted(left.keys() | right.keys())
-        if left.get(key) != right.get(key)
+        Difference(key, left.config.get(key), right.config.get(key))
+        for key in sorted(left.config.keys() | right.config.keys())
+        if left.config.get(key) != right.config.get(key) and left.is_comparable(right, key)
     ]
 
 
-def _config(store: Store, run_id: str) -> Mapping[str, Any]:
-    """What a run was made with: the config, and whatever else its newest `start` event says; else what it was given."""
+class _Made(NamedTuple):
+    """What a run was made with; `is_told` by its trainer, which has settled what was left to it."""
+
+    config: Mapping[str, Any]
+    is_told: bool
+
+    def is_comparable(self, other: "_Made", key: str) -> bool:
+        """Not before both have begun, for what the trainer settles: it may be the same."""
+        untold = [one.config for one in (self, other) if not one.is_told]
+        return len(untold) != 1 or untold[0].get(key, UNSETTLED) != UNSETTLED
+
+
+def _made(store: Store, run_id: str) -> _Made:
+    """The config, and whatever else the newest `start` event of a run says; else what it was given."""
     record = store.detail(run_id).record
     rows = ask_screen(store, "start", {"run": run_id})
     told = json.loads(rows[0][0]) if rows and rows[0][0] else {}
     config = told.pop("config", None) if isinstance(told, dict) else None
+    is_told = isinstance(config, dict) or not record.config
     if not isinstance(config, dict):
         config = record.config or {}
     rest = told if isinstance(told, dict) else {}
     code = _code(record)
     flat = flatten(rest) | flatten(config) | {key: value for key, value in code.items() if value is not None}
-    return {key: value for key, value in flat.items() if key not in _OF_THE_RUN}
+    return _Made({key: value for key, value in flat.items() if key not in _OF_THE_RUN}, is_told)
 
 
 def _code(record: RunRecord) -> dict[str, Any]:

@@ -8,6 +8,8 @@ import pytest
 
 from dflash_tui import paths, references
 from dflash_tui.errors import UsageError
+from dflash_tui.runs import RunRecord
+from dflash_tui.store.access import writer
 
 from .conftest import dflash, refused
 
@@ -105,6 +107,19 @@ def test_runs_without_a_step_in_common_still_differ_in_their_configs(tmp_path: P
     assert "no step in common: one has steps 1..10, two has steps 20..30" in dflash("compare", "one", "two").out
     ingest(tmp_path, "none", range(0), 1.0, CONFIG)
     assert "none has no steps" in dflash("compare", "one", "none").out
+
+
+def test_what_a_trainer_has_still_to_settle_is_not_said_to_differ(tmp_path: Path) -> None:
+    settled = CONFIG | {"device": "cpu", "lr_muon": 6e-3, "optimizer": "muon"}
+    ingest(tmp_path, "one", range(1, 11), 1.0, settled, {"event": "start", "world_size": 1, "config": settled})
+    given = CONFIG | {"device": "auto", "lr_muon": 0.01, "optimizer": "adamw"}
+    with writer() as store:
+        for name, config in (("two", given), ("three", given | {"device": "cuda"})):
+            store.register_run(RunRecord(name, name, "train", config=config))
+    found = {one["key"]: (one["a"], one["b"]) for one in dflash("compare", "one", "two", "--json").json()["config"]}
+    assert found == {"lr_muon": (6e-3, 0.01), "optimizer": ("muon", "adamw")}
+    found = {one["key"]: (one["a"], one["b"]) for one in dflash("compare", "two", "three", "--json").json()["config"]}
+    assert found == {"device": ("auto", "cuda")}
 
 
 def test_a_run_is_held_against_what_others_reached(tmp_path: Path) -> None:
