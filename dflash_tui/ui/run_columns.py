@@ -9,6 +9,7 @@ from dflash_tui.ui.columns import Cell, Column
 from dflash_tui.ui.states import glyph, liveliness, silence_s, state_words, tone_class
 
 PINNED = "★"
+NOT_YET = "…"
 
 
 class Figures(NamedTuple):
@@ -78,7 +79,10 @@ def _speed(row: RunRow) -> Cell:
 
 
 def _found(row: RunRow) -> Cell:
-    if row.verdict is None or row.verdict.counts is None:
+    if row.verdict is None:
+        # Without a step there is nothing to check.
+        return Cell("" if row.run.step is None else NOT_YET, "list--quiet")
+    if row.verdict.counts is None:
         return Cell("")
     return Cell(row.verdict.badge, "tone--warn" if any(row.verdict.counts) else "list--quiet")
 

@@ -1,5 +1,6 @@
 """The list of runs, as a person at the keys meets it."""
 
+import threading
 from dataclasses import replace
 
 from textual.pilot import Pilot
@@ -43,7 +44,10 @@ async def test_each_run_is_a_line_that_says_its_state_in_a_word_and_a_sign() -> 
 
 
 async def test_what_the_checks_find_of_a_run_stands_in_its_line_and_what_cannot_be_checked_has_no_count() -> None:
+    is_asked = threading.Event()
+
     def check(run_id: str, baseline: str | None = None) -> list[Finding]:
+        is_asked.wait(timeout=10)
         if run_id == "v3":
             raise DflashError("no such table")
         return FINDINGS if run_id == "v4-kl07" else []
@@ -52,7 +56,10 @@ async def test_what_the_checks_find_of_a_run_stands_in_its_line_and_what_cannot_
         seat.store.check = check
         seat.store.known = [replace(run, state="lost") for run in FLEET]
         seat.advanced(None)
+        await until(pilot, lambda: "…" in line_of(pilot, "v4-kl07"), "that it is not known yet")
+        is_asked.set()
         await until(pilot, lambda: "✖ 1 ▲ 2" in line_of(pilot, "v4-kl07"), "findings counted")
+        await until(pilot, lambda: "…" not in line_of(pilot, "v3"), "no count")
         await until(pilot, lambda: "✓" in line_of(pilot, "v5-hard"), "another without any")
         assert "✓" not in line_of(pilot, "v3") and "✖" not in line_of(pilot, "v3")
         await pilot.press(*["s"] * 7)
