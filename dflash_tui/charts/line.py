@@ -136,7 +136,7 @@ def _read_band(columns: Sequence[str], rows: Rows, axes: Axes) -> list[Edges | N
 
 
 def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence[Level]) -> int:
-    """The row above the plot: unit and legend left, what was left out right. Returns how many rows it took."""
+    """The row above the plot: unit, levels and legend left, what was left out right. Returns how many rows it took."""
     notes = lines.tally.notes()
     # A line that the run never had, its declared schedule say, is not told of.
     there = [i for i, values in enumerate(lines.series) if any(v is not None for v in values)]
@@ -145,10 +145,10 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence
     if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or levels or notes):
         return 0
     left = [(unit, Role.LABEL)] if unit and has_unit else []
+    left += [(f"{LEVEL * 2} {level.name}", Role.TEXT) for level in levels]
     if has_legend:
         looks = [(lines.names[i], *_LOOKS[i]) for i in there]
         left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, role, pattern in looks]
-    left += [(f"{LEVEL * 2} {level.name}", Role.TEXT) for level in levels]
     notes = fit(notes, canvas.width)
     canvas.write_right(canvas.width, 0, notes, Role.BAD)
     x, end = 0, canvas.width - (text_width(notes) + 2 if notes else 0)

@@ -29,7 +29,8 @@ def held_against(result: PanelResult | None, reference: Reference | None) -> tup
         return [], {}
     at = result.columns.index(result.axes["y"])
     now = next((row[at] for row in reversed(result.rows) if isinstance(row[at], (int, float))), None)
-    share = (
-        "" if now is None or not value else f", now {now / value:.0%}" + " in training" * (result.name in _OF_TRAINING)
-    )
-    return [Level(value, f"{visible(reference.name)} {short(value)}{share}")], {}
+    held = f"{visible(reference.name)} {short(value)}"
+    if now is not None and value:
+        # The share first: what comes last is cut where the panel is narrow.
+        held = f"{now / value:.0%} of {held}" + " in training" * (result.name in _OF_TRAINING)
+    return [Level(value, held)], {}

@@ -219,7 +219,8 @@ class RunScreen(MainScreen):
     def _show_status(self) -> None:
         if self._run is not None:
             left_s = None if self._eta_s is None else self._eta_s - (self._seen_at - self._eta_at)
-            sights = [self._view.words, self._view.place_words(self._sight.course)]
+            held = f"against {visible(self._sight.reference.name)}" if self._sight.reference else ""
+            sights = [self._view.words, self._view.place_words(self._sight.course), held]
             self._status.show(self._run, self._seen_at, left_s, sights, self._badge)
 
     def _say(self, words: str) -> None:
@@ -283,6 +284,7 @@ class RunScreen(MainScreen):
         else:
             tell(self, f"held against {self._sight.reference.title}" if self._sight.reference else "no reference")
             self._grid.look(self._sight)
+            self._show_status()
 
     def action_smooth(self) -> None:
         if self._panel is not None:

@@ -170,7 +170,7 @@ def test_held_against(golden: Golden) -> None:
     slots = [[str(i), 0.5 * 0.8**i] for i in range(1, 6)]
     text = ""
     for width, height in SIZES:
-        levels = Options(levels=[Level(12.38, "story 12.38, now 29%")])
+        levels = Options(levels=[Level(12.38, "29% of story 12.38")])
         text += framed(draw("line", ["step", "mean"], streak, {}, width=width, height=height, options=levels))
         targets = Options(targets={"1": 0.92, "4": 0.375})
         text += framed(draw("bars", ["slot", "accuracy"], slots, {}, width=width, height=height, options=targets))

@@ -139,8 +139,9 @@ async def test_the_cursor_reads_a_panel_over_time_where_its_step_was_and_a_click
 
 async def test_a_run_is_held_against_what_others_reached() -> None:
     rows = [[100 * i, 1.0 + i / 10] for i in range(27)]
-    line = {"x": "step", "y": "mean"}
-    streak = PanelResult("streak", "top-8 streak", "line", "rows", columns=["step", "mean"], rows=rows, axes=line)
+    axes = {"x": "step", "y": "mean", "y2": "p90"}
+    columns, rows = ["step", "mean", "p90"], [[*row, 9.0] for row in rows]
+    streak = PanelResult("streak", "top-8 streak", "line", "rows", columns=columns, rows=rows, axes=axes, unit="slots")
     slots = [[str(slot), 0.46] for slot in range(1, 16)]
     bars = {"x": "slot", "y": "accuracy"}
     positions = PanelResult(
@@ -151,9 +152,11 @@ async def test_a_run_is_held_against_what_others_reached() -> None:
         await pilot.press("enter")
         await sees(pilot, "top-8 streak", "by position")
         await pilot.press("R", "R")
-        await sees(pilot, "held against z-lab's reference drafter", "story 12.38, now 29% in training", "50%")
+        await sees(
+            pilot, "held against z-lab's reference drafter", "29% of story 12.38", "50%", "v5-hard", "against story"
+        )
         await pilot.press("R")
-        await sees_no(pilot, "story 12.38")
+        await sees_no(pilot, "story 12.38", "against story")
 
 
 async def test_a_click_on_what_has_just_gone_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
