@@ -185,10 +185,12 @@ class DflashApp(App[None], inherit_bindings=False):
 
     def action_show_query(self) -> None:
         """Of the run under the cursor, on the list of runs; else of the one that was opened."""
+        run = None
         if self.current_mode != QUERY:
             self._before_query = self.current_mode
             listed, opened = self._runs_screen.subject, self._run_screen.subject
-            self._query_screen.open(listed if self.current_mode == RUNS or opened is None else opened)
+            run = listed if self.current_mode == RUNS or opened is None else opened
+        self._query_screen.open(run)
         self.switch_mode(QUERY)
 
     @on(QueryAsked)

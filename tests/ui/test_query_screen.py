@@ -244,6 +244,8 @@ async def test_whoever_comes_types_and_from_the_answer_a_key_leads_back_into_the
         await pilot.press("i")
         assert_is_typing(pilot)
         await sees_no(pilot, "i edit")
+        await pilot.press("escape", "4")
+        assert_is_typing(pilot)
         await pilot.press("escape", "escape")
         await sees(pilot, "Runs")
         await pilot.press("4")
