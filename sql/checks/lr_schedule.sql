@@ -1,6 +1,7 @@
 -- The learning rate leaves the schedule that the `start` event before it declares (lr, lr_schedule, warmup_ratio,
--- total_steps): by more than `off` of its peak, at more than `share` of the rows. A log may count steps from 0 or from
--- 1: what the schedule moves within one step is forgiven.
+-- total_steps): by more than `off` of its peak, at more than `share` of the rows. Its steps count
+-- from 0, and a log's step 1 is the first of them; of a log that counts otherwise, what the schedule moves within one step
+-- is forgiven.
 --
 -- title: learning rate off its schedule
 -- order: 70
@@ -28,9 +29,9 @@ seen as not materialized (
 ),
 held as (
   select step, lr, seen.place, peak, shape, total, warm, case
-      when step < warm then greatest(step, 0) / warm
-      when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (step - warm) / greatest(1, total - warm)))
-      when shape = 'linear' then greatest(0, 1 - (step - warm) / greatest(1, total - warm))
+      when step - 1 < warm then greatest(step - 1, 0) / warm
+      when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (step - 1 - warm) / greatest(1, total - warm)))
+      when shape = 'linear' then greatest(0, 1 - (step - 1 - warm) / greatest(1, total - warm))
       else 1 end as share
   from seen join declared d on seen.place >= d.place and seen.place < d.until
   where peak > 0 and total > 0 and shape in ('cosine', 'constant', 'linear')

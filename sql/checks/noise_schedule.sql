@@ -27,8 +27,10 @@ compared as (
       when kind = 'none' then 0
       when shape = 'const' then std
       when shape = 'follow_lr' then std * lr / peak
-      when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * least(1, step / total))) end as wanted,
-    abs(noise_std - wanted) / if(kind = 'none' or std = 0, 1e-9, std) as gap
+      when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, (step - 1) / total)))) end as wanted,
+    -- A cosine that a log counts from 1 on moves so much within one step at its steepest.
+    greatest(abs(noise_std - wanted) / if(kind = 'none' or std = 0, 1e-9, std)
+      - if(kind <> 'none' and shape = 'cosine', pi() / 2 / total, 0), 0) as gap
   from seen join declared d on seen.place >= d.place and seen.place < d.until
 ),
 worst as (

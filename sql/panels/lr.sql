@@ -1,5 +1,6 @@
 -- Learning rate by bucket of steps, as logged, and behind it as the run's `start` event declares it (lr, lr_schedule,
--- warmup_ratio, total_steps). `min` and `max` show the ends of a bucket's slope, and every jump: a schedule that starts
+-- warmup_ratio, total_steps). Its steps count from 0, and a log's step 1 is the first of them or, in other trainers, the
+-- one after it: declared is what is nearer. `min` and `max` show the ends of a bucket's slope, and every jump: a schedule that starts
 -- anew after a resume is a step up.
 --
 -- title: learning rate
@@ -32,10 +33,13 @@ declared as (
     round(coalesce(try_cast(c->>'warmup_ratio' as double), 0) * total) as warm
   from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
   where (c->>'lr_schedule') in ('constant', 'cosine', 'linear')
+),
+held as (
+  select b.*, list_transform([middle - 1, middle], lambda nth: peak * case when nth < warm then greatest(nth, 0) / warm
+    when shape = 'constant' then 1
+    when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (nth - warm) / greatest(1, total - warm)))
+    when shape = 'linear' then greatest(0, 1 - (nth - warm) / greatest(1, total - warm)) end) as ends
+  from buckets b asof left join declared d on b.place >= d.place
 )
-select step, mean,
-  peak * case when middle < warm then greatest(middle, 0) / warm when shape = 'constant' then 1
-    when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (middle - warm) / greatest(1, total - warm)))
-    when shape = 'linear' then greatest(0, 1 - (middle - warm) / greatest(1, total - warm)) end as declared,
-  min, max, n, nonfinite
-from buckets b asof left join declared d on b.place >= d.place order by step;
+select step, mean, if(abs(mean - ends[2]) < abs(mean - ends[1]), ends[2], ends[1]) as declared, min, max, n, nonfinite
+from held order by step;

@@ -1,5 +1,6 @@
 -- Standard deviation of the noise that is added to the drafter's context, by bucket of steps, and behind it as the run's
--- `start` event declares it (noise.kind, noise.std and noise.schedule; `follow_lr` follows the learning rate as logged).
+-- `start` event declares it (noise.kind, noise.std and noise.schedule; `follow_lr` follows the learning rate as logged). Its steps are
+-- counted as in the panel `lr`.
 --
 -- title: noise
 -- chart: line x=step y=mean y2=declared low=min high=max
@@ -31,9 +32,12 @@ declared as (
     coalesce(try_cast(c->>'total_steps' as double), total_steps) as total
   from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
   where (c->'noise'->>'kind') is not null
+),
+held as (
+  select b.*, list_transform([middle - 1, middle], lambda nth: case when kind = 'none' then 0 when shape = 'const' then std
+    when shape = 'follow_lr' then std * lr / peak
+    when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, nth / total)))) end) as ends
+  from buckets b asof left join declared d on b.place >= d.place
 )
-select step, mean,
-  case when kind = 'none' then 0 when shape = 'const' then std when shape = 'follow_lr' then std * lr / peak
-    when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * least(1, middle / total))) end as declared,
-  min, max, n, nonfinite
-from buckets b asof left join declared d on b.place >= d.place order by step;
+select step, mean, if(abs(mean - ends[2]) < abs(mean - ends[1]), ends[2], ends[1]) as declared, min, max, n, nonfinite
+from held order by step;

@@ -60,6 +60,17 @@ def test_the_declared_schedule_stands_beside_the_logged_one(store: Database, tmp
     assert column(tens, "declared") == pytest.approx([lr_at(sum(part) / len(part)) for part in in_tens(60)])
 
 
+def test_the_first_step_of_a_log_is_the_first_of_the_schedule(store: Database, tmp_path: Path) -> None:
+    """Our trainer makes step 1 by the schedule at 0; what is declared lies on what it logs, in warm-up too."""
+    config = CONFIG | {"noise": {"kind": "gaussian", "std": 0.1, "schedule": "cosine"}}
+    noise = [0.1 * (0.5 + 0.5 * math.cos(math.pi * s / 100)) for s in range(60)]
+    rows = [{"step": s + 1, "lr": lr_at(s), "noise_std": noise[s]} for s in range(60)]
+    store.ingest("run", write(tmp_path / "log.jsonl", {"event": "start", "config": config}, rows))
+    for name, logged in (("lr", [row["lr"] for row in rows]), ("noise", noise)):
+        assert column(one(store, name), "declared") == pytest.approx(logged), name
+    assert not {"lr_schedule", "noise_schedule"} & {finding.check for finding in store.check("run")}
+
+
 def in_tens(last: int) -> list[list[int]]:
     return [[s for s in range(1, last + 1) if s // 10 == part] for part in range(last // 10 + 1)]
 
