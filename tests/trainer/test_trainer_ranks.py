@@ -49,6 +49,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
 
 
+def torchrun(*words: str) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module")
 def one_process(tmp_path_factory, rows) -> Path:
     run_dir = tmp_path_factory.mktemp("ranks") / "one"
@@ -59,10 +65,7 @@ def one_process(tmp_path_factory, rows) -> Path:
 def test_two_processes_under_torchrun_are_one(tmp_path, rows, one_process):
     """Three batches a step, so that one process has two and the other one; responses and log are the first's."""
     run_dir = tmp_path / "two"
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*torchrun, "-m", "trainer", written(run_dir, rows)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    torchrun("trainer", written(run_dir, rows))
     assert [r["world_size"] for r in events(run_dir, "start")] == [2]
     assert len(losses(run_dir)) == STEPS
     for two, one in zip(losses(run_dir), losses(one_process), strict=True):
@@ -84,7 +87,7 @@ def test_fifty_steps_of_two_processes_are_those_of_one(tmp_path, rows, random_fo
     }  # fmt: skip
     place, out = tmp_path / "config.json", tmp_path / "told"
     place.write_text(json.dumps(nested(tmp_path / "two", **changes)))
-    by_two("tests.trainer.programs.exact_losses", str(place), str(out), dtype)
+    torchrun("tests.trainer.programs.exact_losses", str(place), str(out), dtype)
     first, second = (json.loads(out.with_suffix(f".{rank}").read_text()) for rank in (0, 1))
     assert len(first) == 50 and first == second
     alone = exact_losses.losses(checked(tmp_path / "one", **changes), getattr(torch, dtype))
