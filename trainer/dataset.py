@@ -47,7 +47,7 @@ def training_sequences(config: Config, target: Target, check_stop: Callable[[], 
     """Reads the rows, lets the target write the answers that are missing, and drops what cannot be trained on."""
     path, run_dir = rows_path(config), Path(config["run_dir"])
     if not path.is_dir():
-        with InProcess(target, config["data.generate_batch"], ranks) as writer:
+        with InProcess(target, config["data.generate_batch"], ranks, check_stop) as writer:
             if ranks.is_first:
                 build(config, target.tokenizer, writer, run_dir / "sequences", check_stop)
         ranks.wait()
@@ -77,7 +77,7 @@ def prepare(config: Config, target: Target, check_stop: Callable[[], None], rank
     asked = sequences.held_out[: config["data.num_eval"]]
     if config["kind"] == "evaluate" and not asked:
         raise ConfigError(f'data.path: {rows_path(config)} holds no row with "split": "eval" to evaluate on')
-    with InProcess(target, config["data.generate_batch"], ranks, tail=config["block_size"]) as writer:
+    with InProcess(target, config["data.generate_batch"], ranks, check_stop, config["block_size"]) as writer:
         if ranks.is_first:
             _hold_out(config, target, asked, writer, check_stop)
     ranks.wait()

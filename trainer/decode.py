@@ -30,14 +30,25 @@ class Decoded:
     accepted: list[int] = field(default_factory=list)
 
 
+def go_on() -> None:
+    """What is called between passes where nobody may want to stop."""
+
+
 @torch.no_grad()
-def greedy(target: Target, prompts: Sequence[list[int]], budgets: Sequence[int], tail: int = 0) -> list[Decoded]:
+def greedy(
+    target: Target,
+    prompts: Sequence[list[int]],
+    budgets: Sequence[int],
+    tail: int = 0,
+    check_stop: Callable[[], None] = go_on,
+) -> list[Decoded]:
     """The target's likeliest continuation of every prompt: to an end token or the budget, then `tail` tokens more."""
     rows = Rows(target, prompts, budgets, tail)
     hidden, _ = target.run(rows.prompts, rows.zeros(), rows.cache, tap=False)
     token = target.head(last_states(hidden, rows.lengths - 1)).argmax(-1)
     starts = rows.lengths
     while rows.take(token[:, None].tolist()):
+        check_stop()
         if kept := rows.shrink():
             token, starts = token[kept], starts[kept]
         hidden, _ = target.run(token[:, None], starts, rows.cache, tap=False)
@@ -66,10 +77,6 @@ def left(rows: "Rows", drafts: "DraftCache", token: Tensor, starts: Tensor) -> t
         drafts.cache.keep_rows(torch.tensor(kept, device=token.device))
         return token[kept], starts[kept]
     return token, starts
-
-
-def go_on() -> None:
-    """What is called between passes where nobody may want to stop."""
 
 
 @torch.no_grad()

@@ -38,6 +38,7 @@ class PeerLostError(RunError):
 class Interrupted(RunError):
     exit_code = 75
     reason = "saved"
+    sentence = "stopped by a signal; the same command goes on from here"
 
 
 # What a CPU's allocator says, CUDA's runtime, and cuBLAS, cuDNN and NCCL where theirs fail inside of it.

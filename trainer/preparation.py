@@ -27,7 +27,7 @@ def prepare_data(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
     tokenizer = load_tokenizer(folder(config))
     if not config["data.server"]:
         target = Target(_untapped(config), ranks.device(config["device"]))
-        with InProcess(target, config["data.generate_batch"], ranks) as writer:
+        with InProcess(target, config["data.generate_batch"], ranks, stop.check) as writer:
             if ranks.is_first:
                 _prepare(config, log, stop, tokenizer, writer)
     elif ranks.is_first:

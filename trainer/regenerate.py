@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 
 from trainer.data import Talk
 from trainer.decode import greedy
-from trainer.errors import PeerLostError, RunError
+from trainer.errors import Interrupted, PeerLostError, RunError
 from trainer.ranks import Ranks
 from trainer.target import Target
 
@@ -38,11 +38,15 @@ class InProcess:
     """The target, greedily, in batches; `tail` tokens more than asked for, past an end too.
 
     A context: the first process of several gets a writer there, who hands out a batch to each; the others come out of
-    it when that one does, and have written theirs.
+    it when that one does, and have written theirs. `check_stop`, which may raise
+    Interrupted, is called between passes.
     """
 
-    def __init__(self, target: Target, batch_size: int, ranks: Ranks, tail: int = 0) -> None:
+    def __init__(
+        self, target: Target, batch_size: int, ranks: Ranks, check_stop: Callable[[], None], tail: int = 0
+    ) -> None:
         self._target, self._batch_size, self._ranks, self._tail = target, batch_size, ranks, tail
+        self._check_stop = check_stop
 
     def __enter__(self) -> "InProcess":
         while not self._ranks.is_first and (batches := self._heard(None)) is not None:
@@ -71,12 +75,20 @@ class InProcess:
             handed = [[asked[i] for i in batch] for batch in some]
             self._ranks.gather(handed)
             written = self._ranks.gather(self._answers(handed[0]))
-            yield [answer for batch, own in zip(some, written, strict=False) for answer in zip(batch, own, strict=True)]
+            whole = [(batch, own) for batch, own in zip(some, written, strict=False) if own is not None]
+            yield [answer for batch, own in whole for answer in zip(batch, own, strict=True)]
+            if None in written:
+                raise Interrupted(Interrupted.sentence)
 
-    def _answers(self, asked: Sequence[Asked]) -> list[list[int]]:
+    def _answers(self, asked: Sequence[Asked]) -> list[list[int]] | None:
+        """None if a stop left them unwritten: said to all before it is raised, as they wait for each other."""
         if not asked:
             return []
-        written = greedy(self._target, [prompt for prompt, _ in asked], [budget for _, budget in asked], self._tail)
+        prompts, budgets = [prompt for prompt, _ in asked], [budget for _, budget in asked]
+        try:
+            written = greedy(self._target, prompts, budgets, self._tail, self._check_stop)
+        except Interrupted:
+            return None
         return [decoded.tokens for decoded in written]
 
 

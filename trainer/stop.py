@@ -22,7 +22,7 @@ class Stop:
             self.end()
 
     def end(self) -> NoReturn:
-        raise Interrupted("stopped by a signal; the same command goes on from here")
+        raise Interrupted(Interrupted.sentence)
 
     def _note(self, _number: int, _frame: FrameType | None) -> None:
         self.asked = True

@@ -14,7 +14,7 @@ import pytest
 
 from trainer import selfcheck
 from trainer.dataset import build
-from trainer.decode import greedy
+from trainer.decode import Rows, greedy
 from trainer.errors import ConfigError
 from trainer.run import run
 from trainer.sequences import Sequences
@@ -235,6 +235,26 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, tiny, rows, server):
     assert run(settings(tmp_path / "run", rows, data)) == 0
     # Only what was under way when the run stopped is asked for twice.
     assert len(server.asked) <= len(ROWS) + 1
+    assert tokens_of(tmp_path / "run") == written(tiny)
+
+
+@pytest.mark.parametrize("kind", ["prepare", "train"])
+def test_a_stop_does_not_wait_for_the_answers_of_a_batch(tmp_path, tiny, rows, monkeypatch, kind):
+    """All are in one batch. The signal comes behind its third token, and no other token is written."""
+    config = checked(tmp_path / "run", kind=kind, data={"path": str(rows)}, total_steps=1, batch_tokens=64)
+    take, passes = Rows.take, []
+
+    def take_and_signal(*words, **named):
+        passes.append(1)
+        if len(passes) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return take(*words, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "take", take_and_signal)
+        assert run(config) == 75
+    assert len(passes) == 3 and events(tmp_path / "run", "end")[-1]["reason"] == "saved"
+    assert run(config) == 0
     assert tokens_of(tmp_path / "run") == written(tiny)
 
 
