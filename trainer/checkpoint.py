@@ -86,9 +86,11 @@ def write(folder: Path, saved: Saved, keep: int, best: int = 0) -> Path:
         _write_file(draft / name, data)
     _sync(draft)
     if final.exists():
-        shutil.rmtree(final)
+        # Out of the way first: removing it lasts, and a run that is killed then would have neither.
+        final.rename(folder / f".step-{saved.step}.old")
     draft.rename(final)
     _sync(folder)
+    shutil.rmtree(folder / f".step-{saved.step}.old", ignore_errors=True)
     # Those of later steps are damaged, and were passed over.
     until_now = [place for place in newest_first(folder) if _step(place) <= saved.step]
     for old in until_now[keep:]:

@@ -1,7 +1,8 @@
 """The loop.
 
 Order within a step that is due for everything: train record, evaluation, checkpoint, stop. So whatever a checkpoint
-follows is in the log, and a resumed run repeats no evaluation. One that a stop cuts short is made by the resume.
+follows is in the log, and a resumed run repeats no evaluation. One that a stop cuts short is made by the resume, and so
+is one that ends the run: what is due to be saved is saved before it too.
 """
 
 import math
@@ -9,11 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from trainer import capture, checkpoint, drafts, schedule
+from trainer import capture, checkpoint, schedule
 from trainer.attention import Attention
-from trainer.batches import seed_for
+from trainer.beginning import make_drafter
 from trainer.captured import Captured
 from trainer.config import Config, nest
 from trainer.dataset import prepare
@@ -24,14 +23,13 @@ from trainer.faults import Faults
 from trainer.feed import Feed
 from trainer.log import Log
 from trainer.loss import make_scoring
-from trainer.model import Drafter
 from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.records import ByLength, Window, rounded, start_record
 from trainer.step import Objective
 from trainer.stop import Stop
 from trainer.target import Target
-from trainer.zlab import draft_config, draft_shape, windows
+from trainer.zlab import draft_config
 
 _SECONDS_BETWEEN_LINES = 10.0
 
@@ -48,30 +46,14 @@ def train(config: Config, log: Log, stop: Stop, ranks: Ranks) -> None:
         stopping = ranks.any(stop.asked)
         last = run.step == run.total_steps
         due = last or run.is_due(config["eval_every"])
+        if due and (last or run.is_due(config["save_every"])):
+            run.save_ahead()
         best = due and run.evaluate()
         left = due and ranks.any(run.owes_evaluation)
         if last or stopping or left or best or run.is_due(config["save_every"]):
             run.save()
         if left or (stopping and not last):
             stop.end()
-
-
-def make_drafter(config: Config, target: Target) -> Drafter:
-    """With weights drawn from the seed, or those of `init_from`, which also has the last word on its sizes."""
-    shape = draft_shape(target, windows(config))
-    if config["init_from"] is None:
-        drafter = Drafter(shape, torch.Generator().manual_seed(seed_for(config["seed"], "weights", 0)))
-    else:
-        source = Path(config["init_from"])
-        if not source.exists():
-            # A run that has begun has checkpoints of that drafter itself.
-            begun, _ = checkpoint.newest_whole(place := Path(config["run_dir"]) / "checkpoints")
-            source = place / begun.name if begun else source
-        draft = drafts.read(source)
-        drafts.check_fits(draft, draft_config(target, shape, config["block_size"]), shape)
-        drafter = draft.drafter()
-    drafter.recompute = config["activation_checkpointing"]
-    return drafter.to(target.device)
 
 
 class Run:
@@ -181,12 +163,33 @@ class Run:
             print(f"step {self.step}: {sentence(fields)}, {fields['seconds']:.0f} s", flush=True)
         return best
 
+    def save_ahead(self) -> None:
+        """Before an evaluation, in which a run may be killed or find too little memory: a resume begins with that.
+
+        Whether it is the best is not known yet: it is saved again then, and noted in the log.
+        """
+        if self._data.held_out and self._ranks.is_first:
+            self.owes_evaluation = True
+            self._write_checkpoint()
+
     def save(self) -> None:
         """Raises OSError when the disk is full."""
         if not self._ranks.is_first:
             return
-        self._record()
         began = time.monotonic()
+        place = self._write_checkpoint()
+        size = sum(file.stat().st_size for file in place.iterdir())
+        self._log.write(
+            "checkpoint",
+            step=self.step,
+            path=f"{self._folder.name}/{place.name}",
+            bytes=size,
+            best=self.step == self._best[0],
+            seconds=rounded(time.monotonic() - began),
+        )
+
+    def _write_checkpoint(self) -> Path:
+        self._record()
         state = {
             "step": self.step,
             "tokens_total": self._tokens_total,
@@ -197,16 +200,7 @@ class Run:
             "data_hash": self._data.digest,
         }
         saved = checkpoint.Saved(self.step, self._drafter, self._draft_config, state)
-        place = checkpoint.write(self._folder, saved, self._config["keep_checkpoints"], self._best[0])
-        size = sum(file.stat().st_size for file in place.iterdir())
-        self._log.write(
-            "checkpoint",
-            step=self.step,
-            path=f"{self._folder.name}/{place.name}",
-            bytes=size,
-            best=self.step == self._best[0],
-            seconds=rounded(time.monotonic() - began),
-        )
+        return checkpoint.write(self._folder, saved, self._config["keep_checkpoints"], self._best[0])
 
     def _record(self) -> None:
         """The train record of the steps since the last one, if there are any."""

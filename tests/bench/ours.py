@@ -11,6 +11,7 @@ from tests.bench.shapes import CLIP, LR, Shape
 from tests.trainer.trainer_setup import checked
 from trainer.attention import Attention
 from trainer.batches import Batch
+from trainer.beginning import make_drafter
 from trainer.engine import Engine, Step, be_exact
 from trainer.heap import keep_memory
 from trainer.loss import make_scoring
@@ -18,7 +19,6 @@ from trainer.optimizer import Optimizer
 from trainer.ranks import Ranks
 from trainer.step import Objective
 from trainer.target import Target
-from trainer.train import make_drafter
 
 
 def stepper(shape: Shape, target: Path, **changes: Any) -> Callable[[], Step]:

@@ -199,6 +199,35 @@ def test_an_evaluation_that_a_stop_cut_short_is_made_by_the_resume(tmp_path, set
     assert run(settings(cut, **changes)) == 0 and len(events(cut, "eval")) == 3
 
 
+def test_an_evaluation_that_ends_the_run_costs_no_step(tmp_path, settings, monkeypatch):
+    """Of the last step, which takes the most memory: what was trained is there, and only that is made again."""
+    changes = {"total_steps": 3, "eval_every": 2, "save_every": 100}
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(settings(whole, **changes)) == 0
+
+    walks, taken = evaluate.walks, []
+
+    def walks_or_fail(*words):
+        taken.append(1)
+        if len(taken) == 3:
+            raise MemoryError
+        return walks(*words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate, "walks", walks_or_fail)
+        assert run(settings(cut, **changes)) == 1
+    assert [r["step"] for r in events(cut, "eval")] == [0, 2]
+    assert run(settings(cut, **changes)) == 0
+    assert [r.get("resumed_from_step") for r in events(cut, "start")] == [None, 3]
+    told = [[(r["step"], r["tau_linear_macro"]) for r in events(folder, "eval")] for folder in (cut, whole)]
+    assert told[0] == told[1] and [r["step"] for r in events(cut, "train")] == [1, 2, 3]
+    best = [[(r["step"], r["best"]) for r in events(folder, "checkpoint")] for folder in (cut, whole)]
+    assert best[0] == best[1] and same(weights(cut), weights(whole))
+    assert sorted(p.name for p in (cut / "checkpoints").iterdir()) == sorted(
+        p.name for p in (whole / "checkpoints").iterdir()
+    )
+
+
 def test_a_run_that_is_stopped_after_every_step_is_the_same_run(tmp_path, rows, random_folder):
     """Every step is one to go on from: two batches a step, noise on the labels, weights that hang on what is right."""
     changes = {

@@ -11,11 +11,11 @@ from transformers import AutoTokenizer, Qwen3Config
 
 from tests.trainer.trainer_setup import ROOT, checked, random_target
 from trainer.batches import Batch
+from trainer.beginning import make_drafter
 from trainer.blocks import Anchors
 from trainer.loss import make_scoring
 from trainer.step import Objective
 from trainer.target import Target
-from trainer.train import make_drafter
 from trainer.zlab import draft_config
 
 torch.manual_seed(0)

@@ -11,10 +11,10 @@ from transformers import AutoTokenizer
 
 from tests.trainer.trainer_setup import ROOT, checked, random_target
 from trainer import checkpoint, drafts, export
+from trainer.beginning import make_drafter
 from trainer.blocks import Anchors, visible
 from trainer.model import attend_dense
 from trainer.target import Target
-from trainer.train import make_drafter
 from trainer.zlab import draft_config
 
 BLOCK, PREFIX = 6, 17
