@@ -35,7 +35,7 @@ from dflash_tui.ui.panel_text import as_tsv
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.status import StatusLine
-from dflash_tui.ui.view import AXES, View
+from dflash_tui.ui.view import AXES, WHOLE_RUN, View
 
 NO_RUN = "No run chosen.\n\n1 lists the runs, Enter opens one; n starts a new one."
 # The time left is counted down between two looks at it.
@@ -220,7 +220,7 @@ class RunScreen(MainScreen):
         if self._run is not None:
             left_s = None if self._eta_s is None else self._eta_s - (self._seen_at - self._eta_at)
             held = f"against {visible(self._sight.reference.name)}" if self._sight.reference else ""
-            sights = [self._view.words, self._view.place_words(self._sight.course), held]
+            sights = [self._view.words, self._view.pair_words, self._view.place_words(self._sight.course), held]
             self._status.show(self._run, self._seen_at, left_s, sights, self._badge)
 
     def _say(self, words: str) -> None:
@@ -336,15 +336,18 @@ class RunScreen(MainScreen):
     def action_window(self) -> None:
         from dflash_tui.ui.window_screen import WindowScreen
 
-        self.app.push_screen(WindowScreen(self._view.window, has_two=True), self._window_chosen)
+        screen = WindowScreen(self._view.window, has_two=True, pair=self._view.pair_words)
+        self.app.push_screen(screen, self._window_chosen)
 
     def _window_chosen(self, choice: Window | Stretches | None) -> None:
         if isinstance(choice, tuple):
             self._view = replace(self._view, stretches=choice)
             self._grid.focus_named("windows")
             self._ask_now()
-        elif choice is not None and choice != self._view.asked:
-            self._view = View(choice, axis=self._view.axis, stretches=self._view.stretches)
+        elif choice is not None and (choice != self._view.asked or (choice == WHOLE_RUN and self._view.stretches)):
+            # The whole run is what there was before any choice: it takes two windows back as well.
+            two = None if choice == WHOLE_RUN else self._view.stretches
+            self._view = View(choice, axis=self._view.axis, stretches=two)
             self._ask_now()
 
     def action_sql(self) -> None:

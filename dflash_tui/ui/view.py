@@ -59,6 +59,11 @@ class View:
         end = "" if self.zoom.last == OPEN_END else f"{self.zoom.last:,}"
         return f"zoom {self.zoom.first:,}..{end}"
 
+    @property
+    def pair_words(self) -> str:
+        """The two windows that are held against one another, if there are any."""
+        return " vs ".join(f"{one.first:,}..{one.last:,}" for one in self.stretches or ())
+
     def place_words(self, course: Course | None) -> str:
         """Where the cursor is, or at least over what the charts are; "" over steps and without a cursor."""
         if self.cursor is None:

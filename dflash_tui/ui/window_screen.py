@@ -43,24 +43,31 @@ def parse_stretches(words: str) -> Stretches | None:
 
 
 class WindowScreen(Dialog[Window | Stretches | None]):
-    """Dismissed with a window; with `has_two` also with two that are held against one another."""
+    """Dismissed with a window; with `has_two` also with two that are held against one another.
+
+    `pair` are the two there are; the whole run takes them back.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "keep", tooltip="Keep the window as it is."),
         Binding("down", "list", "list", show=False, tooltip="To the list."),
     ]
 
-    def __init__(self, window: Window, *, has_two: bool = False) -> None:
+    def __init__(self, window: Window, *, has_two: bool = False, pair: str = "") -> None:
         super().__init__()
-        self._now, self._has_two = window, has_two
+        self._now, self._has_two, self._pair = window, has_two, pair
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog"):
-            yield Static(Content(f"Window: now {self._now}"), classes="dialog-title")
+            yield Static(
+                Content(", ".join(filter(None, (f"Window: now {self._now}", self._pair)))), classes="dialog-title"
+            )
             two = ", or two: 3000..5000 vs 20000..23000" if self._has_two else ", or 3000..5000"
             yield Input(placeholder=f"last 2000{two}", compact=True)
             yield Static(classes="error")
-            yield Choices(*(Option(Content(str(choice))) for choice in CHOICES), compact=True)
+            back = ", and no two windows" if self._pair else ""
+            labels = [f"{choice}{back if choice == Window() else ''}" for choice in CHOICES]
+            yield Choices(*(Option(Content(label)) for label in labels), compact=True)
             yield Static("enter choose   down list   esc keep", classes="dialog-keys")
 
     def action_list(self) -> None:

@@ -1,7 +1,8 @@
 -- Is this run getting anywhere, and when does it end? One row a figure: `n` is how many values it is made of, `note`
 -- says of which rows, or why there is no value. NaN and infinities enter no figure and are counted in the note.
 -- Early against late: steps 3,000-5,000 (the streak: 10,000-15,000) against 20,000-23,000; while the last step is below
--- 20,000, the first and the last fifth of the rows. `at_N` is the last value logged at or before step N.
+-- 20,000, the first and the last fifth of the rows; two windows that are asked for take their place, and the headline says
+-- so. `at_N` is the last value logged at or before step N.
 -- A row of `tokens` may be that of several steps: tokens a step are then those of all rows by the steps these cover.
 -- "Last 3,000 rows" takes N with --last N; --from A --to B restricts every figure to those steps.
 --
@@ -11,6 +12,9 @@
 -- units: -, -, -, rows, -
 -- window: run
 -- cache: run
+select format('early is steps {:,}..{:,} · late is steps {:,}..{:,}', $a_first, $a_last, $b_first, $b_last)
+where $a_first is not null;
+
 with seen as not materialized (
   select step, loss, accuracy, ddtree_streak8, lr, noise_std, avg_batch_size, avg_seq_len, tokens, tok_per_sec, "time",
     attempt, line_no, generation * 1_000_000_000_000 + line_no as place, avg_batch_size * avg_seq_len as product,

@@ -168,6 +168,7 @@ def test_a_window_narrows_a_chart(runs: Runs) -> None:
 
 def test_two_stretches_replace_early_and_late(runs: Runs) -> None:
     run = runs.add([{"step": step, "loss": float(step), "ddtree_streak8": float(step)} for step in range(1, 101)])
+    assert runs.ask(run, "dynamics", Window(), 60).headline is None
     runs.store.close()
     stretches = (Window.between(11, 20), Window.between(91, 100))
     with duckdb.connect(runs.folder / "windows.duckdb", read_only=True, config=LOCKED_DOWN) as db:
@@ -175,6 +176,7 @@ def test_two_stretches_replace_early_and_late(runs: Runs) -> None:
     found = {(metric, stat): (value, note) for metric, stat, value, _, note in panel.rows}
     assert found["loss", "early"] == (15.5, "steps 11..20")
     assert found["loss", "late"] == (95.5, "steps 91..100")
+    assert panel.headline == "early is steps 11..20 · late is steps 91..100"
     assert found["ddtree_streak8", "change_pct"][0] == pytest.approx(100 * (95.5 / 15.5 - 1))
 
 

@@ -130,6 +130,7 @@ async def test_a_window_is_typed_or_chosen_and_a_wrong_one_is_explained() -> Non
         two = (Window.between(3000, 5000), Window.between(20_000, 21_000))
         await until(pilot, lambda: seat.store.stretches == two, "two windows asked for")
         assert seat.store.asked[-1][2] == Window.between(3000, 5000), "the window stays"
+        await sees(pilot, "steps 3,000..5,000  3,000..5,000 vs 20,000..21,000")
         await pilot.press("w")
         await types(pilot, "yesterday")
         await pilot.press("enter")
@@ -137,6 +138,19 @@ async def test_a_window_is_typed_or_chosen_and_a_wrong_one_is_explained() -> Non
         await pilot.press("down", "down", "enter")
         await sees(pilot, "p50 0.913 · last 2,000 rows")
         assert seat.store.asked[-1][2] == Window.last_rows(2000)
+        assert seat.store.stretches == two, "two windows stay"
+        await pilot.press("w")
+        await sees(pilot, "now last 2,000 rows, 3,000..5,000 vs 20,000..21,000", "whole run, and no two windows")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: seat.store.stretches is None, "no two windows")
+        await pilot.press("w")
+        await types(pilot, "20..60 vs 100..200")
+        await pilot.press("enter")
+        await until(pilot, lambda: seat.store.stretches is not None, "two windows over the whole run")
+        await pilot.press("w")
+        await sees(pilot, "Window: now whole run, 20..60 vs 100..200")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: seat.store.stretches is None, "the whole run takes them back")
 
 
 async def test_new_rows_show_without_a_key() -> None:
