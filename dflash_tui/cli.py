@@ -6,8 +6,11 @@ than the owner takes to answer.
 
 import os
 import re
+import signal
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
+from typing import NoReturn
 
 from dflash_tui.commands.talk import say
 from dflash_tui.errors import DflashError, ExitCode, QueryError, UsageError
@@ -25,7 +28,7 @@ def main() -> None:
         _tell(e)
         code = e.exit_code
     except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
+        _leave_at_once()
     except (BrokenPipeError, SystemExit):
         # The reader has left (`| head`); inside a command typer makes a SystemExit of it. Nobody is to be told, and the
         # interpreter must not complain when it flushes at its end.
@@ -36,6 +39,16 @@ def main() -> None:
         say(f"dflash-tui: {e.filename or 'this machine'}: {e.strerror or e}")
         code = ExitCode.FAILED
     sys.exit(int(code))
+
+
+def _leave_at_once() -> NoReturn:
+    """Without the interpreter's own way out: a further Ctrl-C there leaves a traceback, and a thread that DuckDB still
+    works in is an abort. What was begun has been taken back by now, or is when the store is opened next."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def _run(words: list[str]) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+from dflash_tui.store.interrupts import start
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -29,7 +31,7 @@ def work_ahead(items: Iterator[T], work: Callable[[T], R], *, num_threads: int, 
     threads = [threading.Thread(target=run, name=f"ahead-{n}") for n in range(num_threads)]
     try:
         for thread in threads:
-            thread.start()
+            start(thread)
         while future := line.first():
             result = future.result()
             line.pop()

@@ -294,13 +294,14 @@ def test_a_stop_while_writing_loses_nothing_that_was_written(tmp_path, tiny, cap
     whole = prepare(settings_for(tmp_path / "other"), tiny, lambda: None, Ranks())
     config, stop = settings_for(tmp_path), Stop()
 
+    place = tmp_path / "responses.jsonl"
+
     def stop_after_the_first() -> None:
+        stop.asked = place.exists() and place.read_bytes().count(b"\n") == 2
         stop.check()
-        stop.asked = True
 
     with pytest.raises(Interrupted):
         prepare(config, tiny, stop_after_the_first, Ranks())
-    place = tmp_path / "responses.jsonl"
     kept = place.read_bytes()
     assert kept.count(b"\n") == 2
     assert not (tmp_path / "sequences").exists()
