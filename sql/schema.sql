@@ -5,7 +5,7 @@
 -- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
 
 create table store (version integer not null);
-insert into store values (5);
+insert into store values (6);
 
 -- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
 create table registered (
@@ -37,10 +37,12 @@ create view runs as select r.*, c.total_steps, c.last_step from registered r lef
 create table keys (run varchar not null, key varchar not null);
 
 -- Every row as logged, the way it lies on disk; people read `records`. `event` is 'train' where the log names none.
+-- Rows of training by rank 0 lie apart from all others: what is asked of a million steps need not look at each row
+-- whether it is one, and evaluations are found without reading through the steps.
 -- A column that is null costs 28 ns a row when it is written, so only what most logs have in every row is a column of
 -- its own; the rest sits in families that are logged together: null, or a list of one. Of a null list nothing is
 -- written of what would be in it; a large family costs a row that has only some of it.
-create table logged (
+create table step_rows (
   run varchar not null, attempt integer not null, generation integer not null, line_no bigint not null,
   event varchar not null, rank integer, step bigint, "time" double, epoch double,
   loss double, accuracy double, accept_len double, ddtree_streak8 double,
@@ -67,6 +69,8 @@ create table logged (
   )[],
   extra json
 );
+create table other_rows as from step_rows with no data;
+create view logged as from step_rows union all from other_rows;
 
 create view records as select
   run, attempt, generation, line_no, event, rank, step, "time", epoch,
@@ -126,8 +130,7 @@ create view core as
 select r.run, r.attempt, r.generation, r.line_no, r.step, r."time", r.epoch, r.loss, r.accuracy, r.accept_len,
   r.ddtree_streak8, r.lr, r.grad_norm, r.grad_clipped, r.noise_std, r.avg_batch_size, r.avg_seq_len, r.padding_eff,
   r.tokens, r.tok_per_sec
-from logged r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
-where r.event = 'train' and coalesce(r.rank, 0) = 0;
+from step_rows r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step;
 
 -- The evaluations that count, by the same rule (an evaluation at the step of a resume belongs to what came before it).
 create view evals as

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import duckdb
 
 from dflash_tui.store.base import NEVER_CUT
+from dflash_tui.store.logged import TABLES
 from dflash_tui.store.rows import StartRow
 from dflash_tui.store.staging import TrainRow
 
@@ -99,10 +100,10 @@ def write_attempts(db: duckdb.DuckDBPyConnection, run_id: str, found: list[Attem
         " unnest($6::bigint[]), unnest($7::double[]), unnest($8::bigint[])",
         [run_id, *columns],
     )
-    if later:
-        bounds = [attempt.first_line for attempt in later]
+    bounds = [attempt.first_line for attempt in later]
+    for table in TABLES if later else ():
         db.execute(
-            "update logged r set attempt = a.attempt from (select unnest($3::bigint[]) as first_line,"
+            f"update {table} r set attempt = a.attempt from (select unnest($3::bigint[]) as first_line,"  # noqa: S608
             " unnest($4::bigint[]) as end_line, unnest($5::int[]) as attempt) a"
             " where r.run = $1 and r.generation = $2 and r.line_no >= a.first_line and r.line_no < a.end_line",
             [run_id, first.generation, bounds, [*bounds[1:], NEVER_CUT], [attempt.attempt for attempt in later]],

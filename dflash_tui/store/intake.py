@@ -1,6 +1,6 @@
 """From runs' mirrors into the tables, as far as they grew: rows, rejects, attempts, keys and cursors move together.
 
-The only place that writes `logged`. Its caller makes sure that there is one at a time.
+The only place that writes rows of logs. Its caller makes sure that there is one at a time.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -18,7 +18,7 @@ from dflash_tui.store.base import IngestProgress, IngestSummary, Progress, Rejec
 from dflash_tui.store.keys import Names
 from dflash_tui.store.ledger import replace_events
 from dflash_tui.store.lines import SLICE_BYTES, SLICE_LINES, slices
-from dflash_tui.store.logged import Logged
+from dflash_tui.store.logged import TABLES, Logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.store.rows import Batch, RowReader, SliceRows, SourceSlice
 from dflash_tui.store.shapes import line_reader
@@ -199,7 +199,7 @@ class Intake:
         """Of a mirror that is shorter than what was read from it, as after a disk lost its last writes, the tables
         hold nothing any more, and it is read again."""
         with transaction(self._db):
-            for table in ("logged", "rejects", "attempts", "keys", "cursors"):
+            for table in (*TABLES, "rejects", "attempts", "keys", "cursors"):
                 self._db.execute(f"delete from {table} where run = $1", [run.run_id])  # noqa: S608 - names of our own
         self.on_forgotten(run.run_id)
 

@@ -14,6 +14,7 @@ import msgspec
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
+from dflash_tui.store.logged import TABLES
 
 _RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"
 _RUN = "run, name, kind, host, state, reason, code, signal, attempt, last_step, total_steps, created, contact"
@@ -70,7 +71,7 @@ def put_gpus(db: duckdb.DuckDBPyConnection, run_id: str, samples: Sequence[GpuSa
 
 def forget_run(db: duckdb.DuckDBPyConnection, run_id: str) -> None:
     """Take out all that the tables hold of a run."""
-    for table in ("logged", "rejects", "attempts", "keys", "cursors", "events", "gpus", "registered"):
+    for table in (*TABLES, "rejects", "attempts", "keys", "cursors", "events", "gpus", "registered"):
         db.execute(f"delete from {table} where run = $1", [run_id])  # noqa: S608 - names of our own
 
 

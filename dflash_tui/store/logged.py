@@ -1,4 +1,4 @@
-"""The table `logged` as it lies on disk: which cells are columns of their own, and which sit in a family.
+"""Rows as they lie on disk: which cells are columns of their own, and which sit in a family.
 
 A family is a list column that is null, or holds one struct of cells that are logged together. People see none of
 this: the view `records` shows every cell as a column.
@@ -9,6 +9,9 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import duckdb
+
+STEP_ROWS, OTHER_ROWS = TABLES = ("step_rows", "other_rows")
+"""Train rows of rank 0, and all else that was logged; their columns are the same."""
 
 _FAMILY = re.compile(r"STRUCT\((.*)\)\[\]")
 _FIELD = re.compile(r'"?(\w+)"? ((?:DOUBLE|BIGINT|BOOLEAN|VARCHAR|JSON)(?:\[\])?)')
@@ -47,12 +50,12 @@ def read_logged(db: duckdb.DuckDBPyConnection) -> Logged:
     """As sql/schema.sql made it: the only place that lists the columns."""
     rows = db.execute(
         "select table_name, column_name, data_type from duckdb_columns() where database_name = current_database()"
-        " and table_name in ('records', 'logged') order by column_index"
+        " and table_name in ('records', 'step_rows') order by column_index"
     ).fetchall()
     families = [
         Family(name, dict(_FIELD.findall(found[1])))
         for table, name, kind in rows
-        if table == "logged" and (found := _FAMILY.fullmatch(kind))
+        if table == STEP_ROWS and (found := _FAMILY.fullmatch(kind))
     ]
     return Logged({name: kind for table, name, kind in rows if table == "records"}, tuple(families))
 

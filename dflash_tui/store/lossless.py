@@ -22,8 +22,10 @@ _is_time = re.compile(r"DATE|TIME[\w ]*|INTERVAL").fullmatch
 def columns_of(db: duckdb.DuckDBPyConnection, sql: str, bound: dict[str, Any]) -> list[tuple[str, str]]:
     """The names and types of a SELECT's columns, without running it (1 ms); none for what cannot be described."""
     try:
-        rows = db.execute(f"describe {sql}", bound).fetchall()
-    except duckdb.Error:
+        # What begins with a semicolon or two would not be what is described, but a second statement.
+        [description] = db.extract_statements(f"describe {sql}")
+        rows = db.execute(description, bound).fetchall()
+    except (duckdb.Error, ValueError):
         # It is run as it is, and its error will name the right place in its text.
         return []
     return [(row[0], row[1]) for row in rows]

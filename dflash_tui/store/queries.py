@@ -1,5 +1,6 @@
 """A person's query while it runs: checked, bound, read only, limited in time, cancellable from another thread."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -19,6 +20,8 @@ from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048
 _INTERRUPT_EVERY_S = 0.1
+# Semicolons that end nothing: each place in the text stays where it is.
+_LEADING = re.compile(r"[\s;]*")
 T = TypeVar("T")
 
 
@@ -68,6 +71,7 @@ class RunningQuery:
         work: Callable[[str, dict[str, Any]], T],
         since: float | None = None,
     ) -> T:
+        sql = _LEADING.sub(lambda found: found[0].replace(";", " "), sql, count=1)
         with self._turn:
             self._limit_time(timeout_s, since)
             # Looking at the statement asks the engine too, and is cancelled like the rest.

@@ -1,4 +1,4 @@
-"""Lines -> a staging table: parsed by DuckDB, counted, and only then ready to be copied into `logged`.
+"""Lines -> a staging table: parsed by DuckDB, counted, and only then ready to be copied to where they stay.
 
 DuckDB reads the lines from a file that is there for as long as that takes, in the one folder that a locked-down
 database may read, its own for what does not fit in memory: given as a text, to be split, they cost half as much again.
@@ -9,7 +9,7 @@ number) means that the lines are taken again, by halves, until the few that are 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dflash_tui.errors import DflashError
-from dflash_tui.store.logged import Logged
+from dflash_tui.store.logged import OTHER_ROWS, STEP_ROWS, Logged
 
 SCHEMA = "staging"
 _tables = count(1)
@@ -60,9 +60,10 @@ class Pieces:
 
 
 class SourceCount(NamedTuple):
-    """What a staging table holds of one source; the steps are those of its train rows of rank 0."""
+    """What a staging table holds of one source; `num_train` and the steps are of train rows of rank 0."""
 
     num_rows: int
+    num_train: int
     num_without_step: int
     keys: set[str]
     is_rising: bool
@@ -72,11 +73,13 @@ class SourceCount(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A staging table, the cells that some of its rows have, and whether some have keys that we do not know."""
+    """A staging table, the cells that some of its rows have, whether some have keys that we do not know, and into which
+    tables its rows go."""
 
     table: str
     columns: tuple[str, ...]
     has_extra: bool
+    targets: tuple[str, ...] = ()
 
 
 def stage(
@@ -115,7 +118,14 @@ def stage(
     if not (is_right and (not pieces.has_unknown or all(map(is_unknown, _unknown_keys(db, staged))))):
         drop(db, [staged])
         return None
-    return staged, {source: counted for source, (_, counted) in found.items()}
+    counts = {source: counted for source, (_, counted) in found.items()}
+    return staged._replace(targets=_targets(counts.values())), counts
+
+
+def _targets(counts: Collection[SourceCount]) -> tuple[str, ...]:
+    num_rows = sum(counted.num_rows for counted in counts)
+    num_train = sum(counted.num_train for counted in counts)
+    return (STEP_ROWS,) * (num_train > 0) + (OTHER_ROWS,) * (num_rows > num_train)
 
 
 def _longest(text: bytes) -> int:
@@ -259,7 +269,9 @@ from {staged.table} group by source""").fetchall()  # noqa: S608
         there += Counter({"event": num_named, "extra": int(num_unknown or 0)})
         is_rising = all(map(lt, steps or (), steps[1:] if steps else ()))
         first, last = (steps[0], steps[-1]) if steps else (None, None)
-        found[source] = (there, SourceCount(num_here, num_without, keys, is_rising, first, last, last_epoch))
+        num_train = num_without + len(steps or ())
+        counted = SourceCount(num_here, num_train, num_without, keys, is_rising, first, last, last_epoch)
+        found[source] = (there, counted)
     return found
 
 
@@ -285,7 +297,7 @@ class Place(NamedTuple):
 
 
 def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, staged: Staged, places: Sequence[Place]) -> None:
-    """Append the rows of a staging table to `logged`."""
+    """Append the rows of a staging table to those that stay."""
     # One table after the other: put together by `union all`, several threads would write row groups that are half full,
     # and the next checkpoint would write them again.
     targets = logged.targets(staged.columns)
@@ -294,9 +306,11 @@ def copy_rows(db: duckdb.DuckDBPyConnection, logged: Logged, staged: Staged, pla
     by_source = {place.source: place[1:] for place in places}
     nowhere = ("", 0, 0)
     runs = [by_source.get(source, nowhere) for source in range(max(by_source) + 1)]
-    db.execute(
-        f"insert into logged (run, attempt, generation, line_no, event{columns}, extra)"  # noqa: S608
-        " select ($1::varchar[])[source + 1], ($3::int[])[source + 1], ($2::int[])[source + 1], line_no,"
-        f" coalesce(named, said){values}, extra from {staged.table}",
-        [list(column) for column in zip(*runs, strict=True)],
-    )
+    for target in staged.targets:
+        which = "" if len(staged.targets) == 1 else f" where ({_IS_TRAIN}) = {target == STEP_ROWS}"
+        db.execute(
+            f"insert into {target} (run, attempt, generation, line_no, event{columns}, extra)"  # noqa: S608
+            " select ($1::varchar[])[source + 1], ($3::int[])[source + 1], ($2::int[])[source + 1], line_no,"
+            f" coalesce(named, said){values}, extra from {staged.table}{which}",
+            [list(column) for column in zip(*runs, strict=True)],
+        )

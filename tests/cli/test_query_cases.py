@@ -141,7 +141,7 @@ def every_number(value: Any) -> Iterator[float]:
 
 def whole_log(folder: Path) -> Path:
     """Case 01's pattern of NaN and infinities in every number that a row may hold."""
-    text = re.search(r"create table logged \((.*?)\n\);", schema.script(), re.S)
+    text = re.search(r"create table step_rows \((.*?)\n\);", schema.script(), re.S)
     assert text
     keys = re.findall(r'"?(\w+)"? double\b(?!\[)', text[1])
     rows = []

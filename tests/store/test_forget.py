@@ -15,7 +15,7 @@ from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from .children import child
 from .conftest import rows_of
 
-LOG = b'{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\nbroken\n'
+LOG = b'{"step": 1, "loss": 2.0}\n{"event": "eval", "step": 1}\n{"step": 2, "loss": 1.0}\nbroken\n'
 SAMPLES = [
     GpuSample(10.0, 0, "H200", 97.0, 40960.0, 81920.0, 39000.0, 61.0, 412.5),
     GpuSample(10.0, 1, "H200", None, None, 81920.0),
@@ -42,7 +42,8 @@ def test_every_table_and_the_mirror_forget_it_and_no_other(home: Path) -> None:
     with Database(paths.database_file()) as database:
         for run_id in ("mine", "other"):
             fill(database, run_id)
-        assert tables_with(database, "mine") >= {"runs", "logged", "rejects", "attempts", "keys", "events", "gpus"}
+        full = {"step_rows", "other_rows", "records", "rejects", "attempts", "keys", "runs", "events", "gpus"}
+        assert tables_with(database, "mine") >= full
         report = database.report("mine", ["loss"], Window(), 10)
         assert report[0].state == "rows"
         before = rows_of(database, "select * from records where run = 'other'")

@@ -25,12 +25,14 @@ SECRET = "hunter2"
 # {db} the database, {f} files with the secret, {out} what must not appear.
 ATTEMPTS = """
 delete from records
-delete from logged where true returning *
+delete from step_rows where true returning *
+delete from other_rows
 insert into runs (run) values ('x')
 insert into runs by name select 'x' as run
 update runs set name = 'x'
-truncate logged
-drop table logged
+truncate step_rows
+drop table other_rows
+drop view logged
 drop view steps
 drop schema main cascade
 alter table runs add column x int
@@ -162,7 +164,7 @@ select list_transform(['{f}.txt'], lambda f: read_text(f))
 select [read_text(f) for f in ['{f}.txt']]
 select list_reduce(['{f}.txt'], lambda a, b: json_serialize_plan(a))
 select apply(['select 1'], lambda s: json_serialize_plan(s))
-with d as (delete from logged returning *) select count(*) from d
+with d as (delete from step_rows returning *) select count(*) from d
 with d as (insert into runs (run) values ('x') returning run) select * from d
 with d as (update runs set name = 'x' returning run) select * from d
 with c as (copy runs to '{out}.csv') select 1

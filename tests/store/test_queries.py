@@ -96,7 +96,7 @@ def test_times_with_a_zone_are_text_without_pytz(store: Store) -> None:
     assert [text[:4] + text[10] for text, _ in rows] in (["1970T"] * 2, ["1969T"] * 2)
 
 
-def test_times_in_a_statement_that_ends_in_its_own_way(store: Store) -> None:
+def test_times_in_a_statement_that_begins_and_ends_in_its_own_way(store: Store) -> None:
     for end in (";", " ; ; -- ;", "\n/* ; */", " -- é;"):
         assert rows_of(store, f"select ';é' as x, date '2026-01-02' as d where $n = 1{end}", n=1) == [
             (";é", "2026-01-02")
@@ -104,6 +104,10 @@ def test_times_in_a_statement_that_ends_in_its_own_way(store: Store) -> None:
     assert rows_of(store, "from (values (date '2026-01-03'), (date '2026-01-02')) t(d) order by d limit $n", n=1) == [
         ("2026-01-02",)
     ]
+    for begin in (";", " ;\n; ", "/* ; */ ;"):
+        with store.query(f"{begin}select 'a' as one, date '2026-01-02' as two") as answer:
+            assert (answer.columns, len(answer.rows())) == (["one", "two"], 1), begin
+    assert rows_of(store, ";select date '2026-01-02' as d") == [("2026-01-02",)]
     with pytest.raises(QueryError, match="Could not convert") as caught:
         rows_of(store, "select 'é' as x, date '2026-01-02' as d, ('x' || range)::int from range(3)")
     assert caught.value.column == 56

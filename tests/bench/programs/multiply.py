@@ -11,8 +11,8 @@ with duckdb.connect(sys.argv[1]) as db:
     [(num,)] = db.execute("select count(*) from logged").fetchall()
     for nth in range(1, int(sys.argv[2])):
         db.execute(
-            'insert into logged select * replace (line_no + $by as line_no, step + $by as step, "time" + $by * 2.12 as'
-            ' "time") from logged where line_no <= $num',
+            "insert into step_rows select * replace (line_no + $by as line_no, step + $by as step,"
+            ' "time" + $by * 2.12 as "time") from step_rows where line_no <= $num',
             {"by": nth * num, "num": num},
         )
     db.execute(

@@ -14,8 +14,8 @@ from dflash_tui.store.panel_files import parse
 
 ROUNDS = 11
 GROW = """
-insert into logged select * replace (line_no + 100 as line_no, step + 100 as step, "time" + 212 as "time")
-from logged where line_no > (select max(line_no) - 100 from logged);
+insert into step_rows select * replace (line_no + 100 as line_no, step + 100 as step, "time" + 212 as "time")
+from step_rows where line_no > (select max(line_no) - 100 from step_rows);
 update cursors set line_no = line_no + 100, byte_offset = byte_offset + 26200, last_step = last_step + 100;
 """
 
