@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dflash_tui.text import duration, number, visible
+from dflash_tui.text import duration, number, numbered, visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -85,6 +85,6 @@ def _words(progress: "IngestProgress", elapsed_s: float) -> str:
     rate = progress.bytes_done / elapsed_s
     left_s = (progress.bytes_total - progress.bytes_done) / rate
     return (
-        f"{number(progress.rows)} rows · {100 * progress.bytes_done // progress.bytes_total} %"
+        f"{numbered(progress.rows, 'row')} · {100 * progress.bytes_done // progress.bytes_total} %"
         f" · {number(rate / 1e6, 3)} MB/s · {duration(left_s)} left"
     )

@@ -32,7 +32,7 @@ from dflash_tui.run_env import run_env
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
-from dflash_tui.text import number, visible
+from dflash_tui.text import numbered, visible
 from dflash_tui.watch import Session
 
 # What the collector may take to bring the last lines of a run that has ended.
@@ -212,9 +212,7 @@ def forget_question(run: Run, num_rows: int) -> str:
     there = (
         f"It goes on, on {run.host}, where `hosts scan` finds it again." if is_alive else f"{run.host} keeps its own."
     )
-    question = (
-        f"Forget {run.run_id} ({run.state}), its {number(num_rows)} row{'s' * (num_rows != 1)} and its mirror here?"
-    )
+    question = f"Forget {run.run_id} ({run.state}), its {numbered(num_rows, 'row')} and its mirror here?"
     return f"{question} {there}" if run.host else question
 
 

@@ -225,7 +225,7 @@ def ingest(
 
 
 def _tell_ingested(file: Path, summary: "IngestSummary") -> None:
-    from dflash_tui.text import number
+    from dflash_tui.text import number, numbered
 
     for reject in summary.first_rejects:
         say(f"{file}:{reject.line_no}: {reject.reason}")
@@ -234,10 +234,10 @@ def _tell_ingested(file: Path, summary: "IngestSummary") -> None:
     for warning in summary.warnings:
         say(f"{file}: {warning}")
     if summary.rows_without_step:
-        say(f"{file}: {number(summary.rows_without_step)} rows have no step (placed by order)")
+        say(f"{file}: {numbered(summary.rows_without_step, 'row')} without a step (placed by order)")
     if summary.held_back_bytes:
-        say(f"{file}: the last line has no end yet ({summary.held_back_bytes} bytes held back)")
+        say(f"{file}: the last line has no end yet ({numbered(summary.held_back_bytes, 'byte')} held back)")
     print(
-        f"{summary.run_id}: {number(summary.rows)} rows, {number(summary.rejects)} rejected,"
-        f" {number(summary.attempts)} attempts, last step {number(summary.last_step)}"
+        f"{summary.run_id}: {numbered(summary.rows, 'row')}, {number(summary.rejects)} rejected,"
+        f" {numbered(summary.attempts, 'attempt')}, last step {number(summary.last_step)}"
     )

@@ -30,11 +30,11 @@ def doctor(
 def _rebuild() -> None:
     from dflash_tui.bar import IngestBar
     from dflash_tui.store.compaction import rebuild
-    from dflash_tui.text import number
+    from dflash_tui.text import numbered
 
     with IngestBar("rebuild") as bar:
         num_runs, num_rows = rebuild(store_options(), bar.show)
-    print(f"made anew from the mirrors of {number(num_runs)} run{'s' * (num_runs != 1)}: {number(num_rows)} rows")
+    print(f"made anew from the mirrors of {numbered(num_runs, 'run')}: {numbered(num_rows, 'row')}")
 
 
 def compact() -> None:

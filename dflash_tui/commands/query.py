@@ -18,7 +18,7 @@ from dflash_tui.commands.examples import under
 from dflash_tui.commands.talk import say, store_options
 from dflash_tui.errors import QueryError, UsageError
 from dflash_tui.output.formats import FORMATS, format_named, format_of, pieces_of
-from dflash_tui.text import did_you_mean
+from dflash_tui.text import did_you_mean, numbered
 
 if TYPE_CHECKING:
     from dflash_tui.output.delivery import Delivered
@@ -149,7 +149,7 @@ def _answer(asked: argparse.Namespace, statement: str, params: dict[str, Any], f
     ended = perf_counter()
     if out.is_cut:
         more = "--limit N shows N of them, --format csv all" if asked.limit is None else "a larger --limit shows them"
-        notices.append(f"showing the first {limit:,} rows, and there are more: {more}")
+        notices.append(f"showing the first {numbered(limit or 0, 'row')}, and there are more: {more}")
     if asked.stats:
         first_at = out.first_at or ended
         times = f"first_row_ms={(first_at - started) * 1000:.1f} total_ms={(ended - started) * 1000:.1f}"

@@ -6,15 +6,16 @@ from typing import Any, TextIO
 from dflash_tui.comparison import NOWHERE, Comparison, Held
 from dflash_tui.output.report import draw_table
 from dflash_tui.references import Reference
-from dflash_tui.text import number, visible
+from dflash_tui.text import number, numbered, visible
 
 
 def write_comparison(found: Comparison, references: Sequence[Reference], out: TextIO) -> None:
     names = [run.name for run in (found.a, found.b) if run]
     out.write(visible(" against ".join(names)))
     if found.window:
-        counts = " and ".join(f"{n:,}" for n in found.num_rows[: len(names)])
-        out.write(f" · steps {found.window[0]:,}..{found.window[1]:,}, {counts} rows")
+        *others, last = found.num_rows[: len(names)]
+        counts = " and ".join([*(f"{n:,}" for n in others), numbered(last, "row")])
+        out.write(f" · steps {found.window[0]:,}..{found.window[1]:,}, {counts}")
     out.write("\n" + (visible(found.why) + "\n" if found.why else ""))
     if found.b:
         rows = [[one.key, _cell(one.a), _cell(one.b)] for one in found.config]

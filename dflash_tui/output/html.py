@@ -13,7 +13,7 @@ from dflash_tui import __version__
 from dflash_tui.charts import Mark, Options, draw
 from dflash_tui.output.svg import canvas_svg
 from dflash_tui.output.values import blob, plain
-from dflash_tui.text import number, visible
+from dflash_tui.text import number, numbered, visible
 
 if TYPE_CHECKING:
     from dflash_tui.runs import Run
@@ -36,7 +36,7 @@ def report_page(
     """The whole file. `when` is the time it was made at, as a person reads it."""
     span = "no rows" if window.first is None else f"steps {number(window.first)}..{number(window.last)}"
     state = f"{run.state} ({run.reason})" if run.reason else run.state
-    told = [run.run_id, state, *([f"on {run.host}"] if run.host else []), f"{number(window.n)} rows", span]
+    told = [run.run_id, state, *([f"on {run.host}"] if run.host else []), numbered(window.n, "row"), span]
     marks = [
         Mark(step, one.check)
         for one in findings

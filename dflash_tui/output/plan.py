@@ -3,7 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from dflash_tui.text import visible
+from dflash_tui.text import numbered, visible
 
 if TYPE_CHECKING:
     from dflash_tui.remote.plan import LaunchPlan
@@ -17,7 +17,7 @@ def plan_lines(plan: "LaunchPlan") -> list[str]:
     parts = [f"{view.latency_ms:.0f} ms", python, f"{view.disk_free / 2**30:,.0f} GiB free", push]
     parts += [f"GPU {gpu.index} {gpu}" for gpu in view.gpus or ()] or ["no GPU"]
     if view.living:
-        parts.append(f"{len(view.living)} run{'s' * (len(view.living) != 1)} there now")
+        parts.append(numbered(len(view.living), "run") + " there now")
     lines = ["✓ " + " · ".join(parts), "runs: " + shlex.join(plan.argv)]
     lines += [f"with: {', '.join(plan.env)}"] if plan.env else []
     return [visible(line) for line in lines]

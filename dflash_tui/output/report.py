@@ -13,7 +13,7 @@ import msgspec
 
 from dflash_tui.output.values import blob, plain
 from dflash_tui.paths import mirrors_dir
-from dflash_tui.text import number, visible
+from dflash_tui.text import number, numbered, visible
 
 if TYPE_CHECKING:
     from dflash_tui.store.base import PanelResult, ResolvedWindow, Row, RunDetail
@@ -48,7 +48,7 @@ def write_report(
 ) -> None:
     """Every panel's headline, and every table panel in full; a panel with nothing to show says why."""
     span = "no rows" if window.first is None else f"steps {number(window.first)}..{number(window.last)}"
-    out.write(f"{visible(title)} · {number(window.n)} rows, {span}\n")
+    out.write(f"{visible(title)} · {numbered(window.n, 'row')}, {span}\n")
     for panel in panels:
         head, rows = _told(panel)
         out.write(f"\n{visible(panel.title)}" + (f" · {visible(head)}" if head else "") + "\n")

@@ -20,6 +20,7 @@ from dflash_tui.store.lines import MAX_LINE_BYTES
 from dflash_tui.store.lock import StoreLock, holder
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
 from dflash_tui.store.opening import busy_error
+from dflash_tui.text import numbered
 
 _MARGIN_BYTES = 200 << 20
 # A collector writes the mirror first and the tables a moment later.
@@ -149,9 +150,8 @@ def _contents(store: Store) -> Finding:
                 num_rows += answer.rows()[0][0]
     except DflashError as e:
         return Finding("database", f"{place}: {e}", False)
-    return Finding(
-        "database", f"{place}, {_mb(files.size(place))}: {num_rows:,} rows in {len(tables)} tables can be read"
-    )
+    size = f"{_mb(files.size(place))}: {numbered(num_rows, 'row')} in {len(tables)} tables"
+    return Finding("database", f"{place}, {size} can be read")
 
 
 def _mirrors(store: Store) -> Finding:
@@ -185,8 +185,8 @@ def _behind(store: Store) -> list[str]:
         whole = (generation, _end_of_lines(Mirror(run_id), known.get(run_id, (0, 0, 0))[1]), num_events)
         if run_id not in known or known[run_id] != whole:
             told.append(
-                f"run {run_id} is not all in the tables ({num_bytes:,} bytes in its mirror): the next command that"
-                " owns the store takes it in"
+                f"run {run_id} is not all in the tables ({numbered(num_bytes, 'byte')} in its mirror): the next command"
+                " that owns the store takes it in"
             )
     return told
 
@@ -225,8 +225,7 @@ def _leftovers() -> Finding:
 
 
 def _runs() -> str:
-    num = len(mirrored_runs())
-    return f"{num:,} run{'s' * (num != 1)}"
+    return numbered(len(mirrored_runs()), "run")
 
 
 def _mb(num_bytes: int) -> str:

@@ -12,7 +12,7 @@ import duckdb
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.panel_files import Panel
-from dflash_tui.text import visible
+from dflash_tui.text import numbered, visible
 
 # Where the rows of a run may be missing altogether.
 Table = Literal["core", "gpus"]
@@ -66,7 +66,7 @@ def no_rows(panel: Panel, scope: Scope, whole: Callable[[], ResolvedWindow]) -> 
         steps = "none of its rows has a step" if first is None else f"it has steps {first:,}..{last:,}"
         return f"no rows in {scope.window} of this run: {steps}"
     if rows.first is None:
-        return f"none of the {rows.n:,} rows ({scope.window}) has a step"
+        return f"none of the {numbered(rows.n, 'row')} ({scope.window}) has a step"
     return None
 
 
@@ -78,14 +78,14 @@ def nothing_matched(cursor: duckdb.DuckDBPyConnection, run_id: str, panel: Panel
             return _no_samples(cursor, run_id, scope)
         counts = [_count(cursor, run_id, need.relation, key, scope) for key in need.keys]
         num_rows = counts[0].rows
-        what, name = ("rows" if need.relation == "steps" else "evaluations"), " or ".join(need.keys)
+        what, name = ("row" if need.relation == "steps" else "evaluation"), " or ".join(need.keys)
         if num_rows == 0:
-            return f"no {what} ({scope.window})"
+            return f"no {what}s ({scope.window})"
         if not any(count.logged for count in counts):
-            return f"{name} is logged, but null in all {num_rows:,} {what} ({scope.window})"
+            return f"{name} is logged, but null in all {numbered(num_rows, what)} ({scope.window})"
         if not any(count.finite for count in counts):
             return f"{name} has only non-finite values: {sum(c.logged for c in counts):,} ({scope.window})"
-    return f"the panel's filter matched 0 of {num_rows:,} rows ({scope.window})"
+    return f"the panel's filter matched 0 of {numbered(num_rows, 'row')} ({scope.window})"
 
 
 def _no_samples(cursor: duckdb.DuckDBPyConnection, run_id: str, scope: Scope) -> str:

@@ -20,6 +20,7 @@ from dflash_tui.store.database import Database, SchemaVersionError
 from dflash_tui.store.guard import REBUILD, query_error
 from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S
 from dflash_tui.store.mirror import mirrored_runs
+from dflash_tui.text import numbered
 
 Notice = Callable[[str], None]
 
@@ -127,4 +128,5 @@ def _catch_up(database: Database, notice: Notice, progress: Progress) -> None:
                 raise
             notice(f"run {run_id} was left out: {e}")
     if database.is_new and stale:
-        notice(f"the database was made from the mirrors of {len(stale)} runs ({num_rows:,} rows)")
+        size = numbered(num_rows, "row")
+        notice(f"the database was made from the mirrors of {numbered(len(stale), 'run')} ({size})")

@@ -6,13 +6,13 @@ from dflash_tui.store.base import PanelResult
 from dflash_tui.store.cells import strict
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.store.selects import Selected, SelectError, Statement, place
-from dflash_tui.text import did_you_mean
+from dflash_tui.text import did_you_mean, numbered
 
 
 def headline_of(panel: Panel, statement: Statement, found: Selected) -> str | None:
     """The one cell that a headline's SELECT gave, as text; SelectError if it gave more."""
     if len(found.columns) != 1 or len(found.rows) > 1:
-        size = f"{len(found.rows)} rows of {len(found.columns)} columns"
+        size = f"{numbered(len(found.rows), 'row')} of {numbered(len(found.columns), 'column')}"
         raise SelectError(f"{place(panel, statement.line)}: a headline is one cell, its SELECT gives {size}")
     value = found.rows[0][0] if found.rows else None
     return None if value is None else str(strict(value))

@@ -4,7 +4,7 @@ from dflash_tui.runs import Run
 from dflash_tui.store.log_file import MAX_LINE_BYTES
 from dflash_tui.store.log_notes import MAX_REJECTS
 from dflash_tui.store.transcript import Layout, Line, View
-from dflash_tui.text import visible
+from dflash_tui.text import numbered, visible
 
 VIEWS: dict[View, str] = {"metrics": "log", "output": "output", "rejects": "rejects"}
 NO_RUN = ("No run chosen.", "", "1 lists the runs; 5 shows the log of the one under the cursor.")
@@ -16,12 +16,12 @@ def title_words(view: View, name: str, layout: Layout, kept: str, num_rejects: i
     parts = [f"{views} {visible(name)}"]
     if kept:
         share = "" if layout.is_whole else " so far"
-        parts.append(f"{layout.num_rows:,} of {layout.num_lines:,} lines have {visible(kept)!r}{share}")
+        parts.append(f"{layout.num_rows:,} of {numbered(layout.num_lines, 'line')} have {visible(kept)!r}{share}")
     elif view == "rejects":
         shown = f", the first {MAX_REJECTS:,} here" if num_rejects > MAX_REJECTS else ""
-        parts.append(f"{num_rejects:,} of {layout.num_lines:,} lines{shown}")
+        parts.append(f"{num_rejects:,} of {numbered(layout.num_lines, 'line')}{shown}")
     else:
-        parts.append(f"{layout.num_lines:,} lines, {layout.num_bytes / 1e6:,.1f} MB")
+        parts.append(f"{numbered(layout.num_lines, 'line')}, {layout.num_bytes / 1e6:,.1f} MB")
     return " · ".join([*parts, *(["▼ following"] if follows else [])])
 
 

@@ -92,7 +92,7 @@ def test_a_dumb_terminal_gets_lines(
 def test_a_small_log_is_taken_in_without_a_word_of_progress(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n')
-    assert on_terminal("ingest", str(log)).out == "log: 1 rows, 0 rejected, 1 attempts, last step 1\n"
+    assert on_terminal("ingest", str(log)).out == "log: 1 row, 0 rejected, 1 attempt, last step 1\n"
 
 
 def test_ctrl_c_under_the_bar_leaves_a_terminal_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def test_a_growing_log_is_taken_in_once(log: Path) -> None:
     with log.open("a") as file:
         file.write('{"step": 51, "loss": 0.1}\nno json\n{"step": 52, "lo')
     said = dflash("ingest", str(log), "--run", "r")
-    assert "r: 1 rows, 1 rejected" in said.out
+    assert "r: 1 row, 1 rejected" in said.out
     assert f"{log}:53: " in said.err and "held back" in said.err
     assert dflash("query", "select count(*), count(distinct step) from steps").out.splitlines()[1] == "51,51"
 

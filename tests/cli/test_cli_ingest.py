@@ -15,18 +15,18 @@ def test_parts_of_a_log_come_in_any_order_and_once(home: Path, tmp_path: Path) -
     said = dflash("ingest", str(live), str(packed))
     assert said.code == 0
     assert said.out == (
-        "train: 2 rows, 0 rejected, 1 attempts, last step 2\ntrain: 2 rows, 1 rejected, 1 attempts, last step 5\n"
+        "train: 2 rows, 0 rejected, 1 attempt, last step 2\ntrain: 2 rows, 1 rejected, 1 attempt, last step 5\n"
     )
     assert said.err.startswith(f"{live}:2: not JSON: ")
     again = dflash("ingest", str(packed), "--run", "train")
-    assert (again.code, again.out, again.err) == (0, "train: 0 rows, 0 rejected, 1 attempts, last step 5\n", "")
+    assert (again.code, again.out, again.err) == (0, "train: 0 rows, 0 rejected, 1 attempt, last step 5\n", "")
 
 
 def test_a_shape_is_named(home: Path, tmp_path: Path) -> None:
     log = tmp_path / "out.log"
     log.write_text('{"hello": "world"\nstep: 3  loss: 2.5\n')
     assert "did you mean 'text'?" in refused(dflash("ingest", str(log), "--as", "txt"), 2)
-    assert dflash("ingest", str(log), "--as", "text").out == "out: 1 rows, 0 rejected, 1 attempts, last step 3\n"
+    assert dflash("ingest", str(log), "--as", "text").out == "out: 1 row, 0 rejected, 1 attempt, last step 3\n"
     line = refused(dflash("ingest", str(log), "--as", "jsonl"), 2)
     assert line.endswith("is a log of shape jsonl, and its run holds one of text; choose another --run")
 

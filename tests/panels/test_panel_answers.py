@@ -160,7 +160,7 @@ def test_a_key_that_no_column_holds_can_be_required(store: Database, tmp_path: P
     write("mine", f"-- requires: my/key\n{sql}")
     assert one(store, "mine").rows == [[1, "5"]]
     assert one(store, "mine", window=Window.between(2, 2)).why == (
-        "my/key is logged, but null in all 1 rows (steps 2..2)"
+        "my/key is logged, but null in all 1 row (steps 2..2)"
     )
 
 
@@ -242,7 +242,7 @@ BROKEN = {
     "select 1;\nwith d as (delete from runs returning run) select * from d": "mine.sql:3: only SELECT is allowed",
     "select *\nfrom read_csv('/etc/passwd')": "mine.sql:3: ",
     "select step from steps where step > $frist": "mine.sql:2: unknown parameter $frist: did you mean '$first'?",
-    "select 1 as a, 2 as b; select 1": "mine.sql:2: a headline is one cell, its SELECT gives 1 rows of 2 columns",
+    "select 1 as a, 2 as b; select 1": "mine.sql:2: a headline is one cell, its SELECT gives 1 row of 2 columns",
     "select 'many';\nselect * from range(20001)": "mine.sql:3: gives more than 20,000 rows; group by step // $width",
     "select error('went \x1b[2J wrong')": "mine.sql:2: went \\x1b[2J wrong",
     "-- chart: line x=step y=p51\nselect step, loss as p50 from steps": "y=p51 is no column of the SELECT",
