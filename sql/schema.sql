@@ -124,13 +124,16 @@ create view steps as
 select r.* from records r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
 where r.event = 'train' and coalesce(r.rank, 0) = 0;
 
+-- `steps` the way they lie on disk.
+create view counted as
+from step_rows r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step;
+
 -- `steps` with the columns that lie in columns of their own, and no others: what a panel asks of it is planned in 2 ms
 -- instead of 6, which is most of what panels take until a run has some 100,000 steps.
 create view core as
-select r.run, r.attempt, r.generation, r.line_no, r.step, r."time", r.epoch, r.loss, r.accuracy, r.accept_len,
-  r.ddtree_streak8, r.lr, r.grad_norm, r.grad_clipped, r.noise_std, r.avg_batch_size, r.avg_seq_len, r.padding_eff,
-  r.tokens, r.tok_per_sec
-from step_rows r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step;
+select run, attempt, generation, line_no, step, "time", epoch, loss, accuracy, accept_len, ddtree_streak8, lr, grad_norm,
+  grad_clipped, noise_std, avg_batch_size, avg_seq_len, padding_eff, tokens, tok_per_sec
+from counted;
 
 -- The evaluations that count, by the same rule (an evaluation at the step of a resume belongs to what came before it).
 create view evals as

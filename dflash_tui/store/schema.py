@@ -24,7 +24,9 @@ def version() -> int:
 
 
 # How rows lie on disk, how far mirrors are read, what a version made it: not for people, though nobody hides them.
-INTERNAL = frozenset({"store", "registered", "cursors", "cuts", "keys", "step_rows", "other_rows", "logged", "core"})
+INTERNAL = frozenset(
+    {"store", "registered", "cursors", "cuts", "keys", "step_rows", "other_rows", "logged", "counted", "core"}
+)
 
 
 def public_columns() -> set[str]:

@@ -10,7 +10,7 @@
 -- cache: run
 -- next: a resume that began the schedule anew? another total_steps? look at the panel lr and at the table attempts
 with starts as (
-  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from records
+  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from other_rows
   where run = $run and event = 'start' and (extra->'config') is not null
 ),
 declared as materialized (

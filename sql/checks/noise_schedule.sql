@@ -15,7 +15,7 @@ with declared as materialized (
     coalesce(c->'noise'->>'schedule', 'const') as shape,
     coalesce(try_cast(c->>'total_steps' as double), (select any_value(total_steps) from runs where run = $run)) as total
   from (
-    select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from records
+    select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from other_rows
     where run = $run and event = 'start' and (extra->'config'->'noise'->>'kind') is not null)
 ),
 seen as not materialized (

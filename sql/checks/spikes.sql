@@ -19,7 +19,7 @@ whole as (
   from seen
 ),
 starts as (
-  select extra->'config' as c from logged where run = $run and event = 'start'
+  select extra->'config' as c from other_rows where run = $run and event = 'start'
 ),
 declared as (
   select coalesce(max(coalesce(try_cast(c->>'warmup_steps' as double),

@@ -7,12 +7,12 @@
 -- thresholds: min_rows = 100
 -- next: log them, or map the names that your trainer uses in `[aliases]` of config.toml
 with rows as (
-  select count(*) as n, max(step) as last_step from logged where run = $run and event = 'train'
+  select count(*) as n, max(step) as last_step from step_rows where run = $run
 ),
 declared as (
   select coalesce(max(try_cast(c->>'log_arrays_every' as double)), 0) as arrays_every,
     coalesce(max(try_cast(c->>'eval_every' as double)), 0) as eval_every
-  from (select extra->'config' as c from logged where run = $run and event = 'start')
+  from (select extra->'config' as c from other_rows where run = $run and event = 'start')
 ),
 reach as (
   select n, last_step, arrays_every, eval_every,

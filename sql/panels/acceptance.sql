@@ -1,6 +1,7 @@
 -- Acceptance length of real decoding on held-out prompts, one evaluation after the other: tau of the drafter (the bonus
 -- token included), and beside it tau of plain prompt-lookup on the same prompts. `lossless` is the share of prompts
--- decoded token for token. More evaluations than the chart has room for are joined, `min` and `max` kept.
+-- decoded token for token; figures of few prompts scatter more than those of many. More evaluations than the chart has
+-- room for are joined, `min` and `max` kept.
 --
 -- title: acceptance
 -- chart: line x=step y=tau_linear_macro y2=lookup_tau_macro
@@ -13,25 +14,22 @@
 -- cache: run
 with figures as (
   select tau_linear_macro as tau, lookup_tau_macro as lookup, lossless,
-    generation * 1_000_000_000_000 + line_no as place
+    if(isfinite(n_samples), n_samples, null) as prompts, generation * 1_000_000_000_000 + line_no as place
   from evals where run = $run and (step between $first and $last or $first is null)
 )
 select concat_ws(' · ', format('tau {:.4g}', arg_max(tau, place) filter (isfinite(tau))),
   format('lookup {:.4g}', arg_max(lookup, place) filter (isfinite(lookup))),
-  format('lossless {:.4g}', arg_max(lossless, place) filter (isfinite(lossless))))
+  format('lossless {:.4g}', arg_max(lossless, place) filter (isfinite(lossless))),
+  format('{:.0f} prompts', arg_max(prompts, place)) || if(min(prompts) < max(prompts),
+    format(' ({:.0f}..{:.0f} in view)', min(prompts), max(prompts)), ''))
 from figures;
 
--- Materialized: that a figure is not null takes three times as long to ask of the log itself.
-with found as materialized (
-  select step, tau_linear_macro, lookup_tau_macro, lossless, generation, line_no
-  from evals where run = $run and (step between $first and $last or $first is null)
-),
-seen as (
+with seen as (
   select step, if(isfinite(tau_linear_macro), tau_linear_macro, null) as tau,
     if(isfinite(lookup_tau_macro), lookup_tau_macro, null) as lookup,
     if(isfinite(lossless), lossless, null) as lossless,
     row_number() over (order by generation, line_no) - 1 as nth, count(*) over () as num_evals
-  from found where tau_linear_macro is not null
+  from evals where run = $run and (step between $first and $last or $first is null) and tau_linear_macro is not null
 )
 select min(step) as step, avg(tau) as tau_linear_macro, min(tau) as min, max(tau) as max,
   avg(lookup) as lookup_tau_macro, min(lossless) as lossless, count(*) as n, count(*) - count(tau) as nonfinite

@@ -10,9 +10,8 @@
 -- requires: bucket_loss
 -- cache: run
 with recent as (
-  select bucket_loss as b from records
-  where run = $run and step between $first and $last and step >= $recent and event = 'train'
-    and bucket_loss is not null
+  select rare[1].bucket_loss as b from counted
+  where run = $run and step between $first and $last and step >= $recent and rare[1].bucket_loss is not null
   order by generation desc, line_no desc limit 200
 ),
 long_form as (

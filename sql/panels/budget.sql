@@ -50,7 +50,7 @@ pace as (
     left join (select total_steps from runs where run = $run) on true
     left join (
       select arg_max(try_cast(extra->'config'->>'epochs' as double), generation * 1_000_000_000_000 + line_no) as epochs
-      from logged where run = $run and event = 'start') on true
+      from other_rows where run = $run and event = 'start') on true
 )
 select f.figure, f.value, f.unit, if(f.value is null, f.why, f.how) as note
 from pace, (values

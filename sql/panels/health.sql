@@ -22,8 +22,8 @@ rejected as (
     max(line_no) as line_no from rejects where run = $run
 ),
 voided as (
-  select count(*) as n from logged l join cuts c on c.run = l.run and c.attempt = l.attempt and l.step >= c.cut_step
-  where l.run = $run and l.event = 'train'
+  select count(*) as n from step_rows l join cuts c on c.run = l.run and c.attempt = l.attempt and l.step >= c.cut_step
+  where l.run = $run
 )
 select f.figure, f.value, f.note from counted, rejected, voided, (values
   (1, 'rows', rows, 'train rows that count'),

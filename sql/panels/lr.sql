@@ -25,7 +25,7 @@ buckets as (
 ),
 starts as (
   select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
-  from logged where run = $run and event = 'start'
+  from other_rows where run = $run and event = 'start'
 ),
 declared as (
   select place, try_cast(c->>'lr' as double) as peak, c->>'lr_schedule' as shape,

@@ -24,7 +24,7 @@ buckets as (
 ),
 starts as (
   select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
-  from logged where run = $run and event = 'start'
+  from other_rows where run = $run and event = 'start'
 ),
 declared as (
   select place, c->'noise'->>'kind' as kind, try_cast(c->'noise'->>'std' as double) as std,

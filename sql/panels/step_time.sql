@@ -10,8 +10,8 @@
 -- requires: step_time_s
 -- cache: run
 with recent as (
-  select unnest(often[1]) from logged
-  where run = $run and step between $first and $last and step >= $recent and event = 'train'
+  select unnest(often[1]) from counted
+  where run = $run and step between $first and $last and step >= $recent
     and often[1].step_time_s is not null
   order by generation desc, line_no desc limit 200
 )
@@ -20,8 +20,8 @@ select format('{:.3g} s a step over the last {:,} rows that say so', avg(step_ti
 from recent;
 
 with recent as (
-  select unnest(often[1]) from logged
-  where run = $run and step between $first and $last and step >= $recent and event = 'train'
+  select unnest(often[1]) from counted
+  where run = $run and step between $first and $last and step >= $recent
     and often[1].step_time_s is not null
   order by generation desc, line_no desc limit 200
 ),

@@ -4,7 +4,7 @@
 with seen as (
   select generation, line_no, attempt, step, lag(step) over w as before,
     if(isfinite("time"), "time", null) - lag(if(isfinite("time"), "time", null)) over w as seconds
-  from logged where run = $run and event = 'train' and coalesce(rank, 0) = 0
+  from step_rows where run = $run
   window w as (partition by attempt order by generation, line_no)
 ),
 usual as (select median(step - before) as steps, median(seconds) as seconds from seen),

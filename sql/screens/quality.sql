@@ -18,13 +18,7 @@ figures as (
     from picked)
   on columns(* exclude stat) into name metric value value
 ),
--- Of the newest of the last 20 evaluations that has it: to ask all rows for it takes 200 ms of a million.
-evaluated as (
-  select rare[1].position_acc as p, generation, line_no from logged
-  where run = $run and event = 'eval' and step between $first and $last
-  order by generation desc, line_no desc limit 20
-),
-positions as (select p from evaluated where p is not null order by generation desc, line_no desc limit 1)
+positions as (select position_acc as p from seen where position_acc is not null order by back limit 1)
 select metric, stat, value from (
   select metric, stat, 0 as slot, value from figures
   union all

@@ -13,8 +13,8 @@ means as (
   on accept_len, ddtree_streak8 into name metric value value
 ),
 positions as (
-  select rare[1].position_acc as p from logged
-  where run = $run and event = 'train' and step between $first and $last and rare[1].position_acc is not null
+  select rare[1].position_acc as p from counted
+  where run = $run and step between $first and $last and rare[1].position_acc is not null
   order by generation desc, line_no desc limit 1
 )
 select metric, stat, value from (

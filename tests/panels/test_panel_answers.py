@@ -186,6 +186,14 @@ def test_an_evaluation_before_the_first_step_is_the_baseline(store: Database, tm
     assert column(panel, "lookup_tau_macro") == [1.5, 1.5]
 
 
+def test_of_how_many_prompts_the_acceptance_is(store: Database, tmp_path: Path) -> None:
+    evals = [{"event": "eval", "step": s, "tau_linear_macro": 2.0, "n_samples": n} for s, n in ((0, 64), (5, 16))]
+    ingest(store, tmp_path, evals)
+    assert one(store, "acceptance").headline == "tau 2 · 16 prompts (16..64 in view)"
+    ingest(store, tmp_path, evals[:1], run="one")
+    assert one(store, "acceptance", run="one").headline == "tau 2 · 64 prompts"
+
+
 def test_more_evaluations_than_room_are_joined_with_their_extremes(store: Database, tmp_path: Path) -> None:
     taus = [1 + (7 * s) % 11 for s in range(100)]
     ingest(store, tmp_path, [{"event": "eval", "step": s, "tau_linear_macro": t} for s, t in enumerate(taus)])

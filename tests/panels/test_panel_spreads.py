@@ -40,6 +40,16 @@ def test_slots_come_from_the_newest_evaluation_in_view_else_from_training(store:
     assert one(store, "positions", window=Window.between(3, 3)).rows == [["1", 0.2], ["2", 0.1]]
 
 
+def test_accuracy_by_slot_is_of_no_evaluation_that_a_resume_voided(store: Database, tmp_path: Path) -> None:
+    steps = [{"step": s, "loss": 1.0, "position_acc": [s / 10]} for s in range(1, 9)]
+    gone = {"event": "eval", "step": 8, "position_acc": [0.99]}
+    kept = {"event": "eval", "step": 4, "position_acc": [0.5]}
+    ingest(store, tmp_path, [*steps[:4], kept, *steps[4:], gone, *steps[4:8]])
+    assert one(store, "positions").rows == [["1", 0.5]]
+    ingest(store, tmp_path, [*steps, gone, *({"step": s, "loss": 1.0} for s in range(5, 9))], run="bare")
+    assert one(store, "positions", run="bare").rows == [["1", 0.4]], "the train row before the resume"
+
+
 def test_length_buckets_are_in_their_order_whatever_they_are_called(store: Database, tmp_path: Path) -> None:
     losses: list[dict[str, object]] = [
         {"512": 1.0, "1024": 2.0, 'odd "name"': 3.0}, {"512": 2.0, "1024": None}, {"512": "NaN", "2048": 4.0}
