@@ -34,7 +34,7 @@ class Log:
             return
         if self._rank:
             fields = {"rank": self._rank, **fields}
-        record = {"event": event, "time": round(time.time(), 3), **{k: strict(v) for k, v in fields.items()}}
+        record = {"event": event, **{k: strict(v) for k, v in fields.items()}, "time": round(time.time(), 3)}
         self._file.write(json.dumps(record, separators=(",", ":"), allow_nan=False).encode() + b"\n")
         self._file.flush()
 

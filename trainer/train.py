@@ -211,11 +211,12 @@ class Run:
         rates: dict[str, Any] = {name: rounded(rate) for name, rate in self._optimizer.rates(lr).items()}
         self._log.write(
             "train",
+            # What a person looks for comes first: of a line of 400 bytes a terminal shows the begin.
             step=self.step,
-            epoch=round(self._feed.epochs(self.step), 5),
+            **self._window.fields(self._engine.limit, sparse=sparse),
             **rates,
             noise_std=rounded(schedule.noise_std(self._config, self.step - 1, self.total_steps)),
-            **self._window.fields(self._engine.limit, sparse=sparse),
+            epoch=round(self._feed.epochs(self.step), 5),
             **(self._by_length.take() if sparse else {}),
             tokens_total=self._tokens_total,
         )

@@ -12,7 +12,8 @@
 with found as materialized (
   select event = 'eval' as is_held_out, step, rare[1].position_acc as p, generation, line_no
   from other_rows r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
-  where run = $run and event = 'eval' and step between $first and $last and rare[1].position_acc is not null
+  where run = $run and event = 'eval' and coalesce(rank, 0) = 0 and step between $first and $last
+    and rare[1].position_acc is not null
   union all
   select false, step, rare[1].position_acc, generation, line_no
   from counted where run = $run and step between $recent and $last and rare[1].position_acc is not null
@@ -25,7 +26,8 @@ from newest;
 with found as materialized (
   select event = 'eval' as is_held_out, step, rare[1].position_acc as p, generation, line_no
   from other_rows r anti join cuts a on a.run = r.run and a.attempt = r.attempt and r.step >= a.cut_step
-  where run = $run and event = 'eval' and step between $first and $last and rare[1].position_acc is not null
+  where run = $run and event = 'eval' and coalesce(rank, 0) = 0 and step between $first and $last
+    and rare[1].position_acc is not null
   union all
   select false, step, rare[1].position_acc, generation, line_no
   from counted where run = $run and step between $recent and $last and rare[1].position_acc is not null
