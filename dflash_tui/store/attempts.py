@@ -1,8 +1,8 @@
 """Where a run's attempts begin: the rules of a resume, and the table that remembers them.
 
 An attempt begins with a train row at or before the step of the train row before it (unless its epoch is a later one:
-then a counter started again, not the training), with a `start` event after train rows, and with a new generation of
-the log. Its first train step voids all that earlier attempts logged from there on.
+then a counter started again, not the training), with a `start` event of rank 0 after train rows, and with a new
+generation of the log. Its first train step voids all that earlier attempts logged from there on.
 """
 
 from collections.abc import Iterable

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from dflash_tui.store.keys import EVAL_WORDS, TRAIN_WORDS, Layout, Names
+from dflash_tui.store.keys import EVAL_WORDS, NO_RANK, TRAIN_WORDS, Layout, Names
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _WORDS = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
@@ -40,6 +40,8 @@ def row_of(names: Names, record: dict[str, Any]) -> tuple[dict[str, Any], list[s
             cell = value if type(value) is float and kind == "DOUBLE" else cell_of(kind, value)
             if cell is _MISFIT and column == "time":
                 cell = _clock(value)
+            if column == "rank" and cell == NO_RANK:
+                cell = 0
             if cell is _MISFIT:
                 notes.append(f"{key}: {_short(value)} is not {_KINDS[kind]}; kept in extra")
             if cell is _MISFIT or (column in cells and cells[column] != cell):

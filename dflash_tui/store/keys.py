@@ -102,6 +102,9 @@ ALIASES: dict[str, str] = {
     "type": "event",
 }
 
+# The rank that Hugging Face's trainer logs where no ranks are: of the one process that there is.
+NO_RANK = -1
+
 # What loggers that name the phase instead of the event say.
 EVAL_WORDS = frozenset({"eval", "val", "valid", "validation", "validate", "test", "evaluate", "evaluation", "dev"})
 TRAIN_WORDS = frozenset({"train", "training", "train_inner"})

@@ -15,7 +15,7 @@ import duckdb
 
 from dflash_tui.store import staging
 from dflash_tui.store.base import RejectedLine
-from dflash_tui.store.exact import as_json, row_of
+from dflash_tui.store.exact import as_json, cell_of, row_of
 from dflash_tui.store.forms import Form, Forms
 from dflash_tui.store.keys import Names
 from dflash_tui.store.lines import KEPT_CHARS, MAX_LINE_BYTES, Parsed, Slice, parse
@@ -42,7 +42,7 @@ class _Line(NamedTuple):
 
 
 class StartRow(NamedTuple):
-    """A `start` event."""
+    """A `start` event of rank 0."""
 
     line_no: int
     time: float | None
@@ -155,7 +155,7 @@ class RowReader:
             rows.warnings.extend((line_no, note) for note in parsed.notes)
         for cells, notes in found:
             rows.warnings.extend((line_no, note) for note in notes)
-            if cells["event"] == "start":
+            if cells["event"] == "start" and not cells.get("rank"):
                 rows.starts.append(_start(line_no, cells))
             text = as_json({f"={key}": value for key, value in cells.items()})
             pieces.add(one.source, line_no, 1, text.encode(), None, is_raw=False)
@@ -193,6 +193,5 @@ def _start(line_no: int, cells: dict[str, Any]) -> StartRow:
 
 def _whole(value: Any) -> int | None:
     """A number of steps from a start event, whatever it was written as; None for what is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 2**53:
-        return None
-    return int(value)
+    number = cell_of("DOUBLE", value)
+    return int(number) if isinstance(number, float) and abs(number) < 2**53 else None

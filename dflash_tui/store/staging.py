@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from dflash_tui.errors import DflashError
+from dflash_tui.store.keys import NO_RANK
 from dflash_tui.store.logged import OTHER_ROWS, STEP_ROWS, Logged
 
 SCHEMA = "staging"
@@ -210,7 +211,7 @@ def _statement(
     alias = {key: f"c{n}" for n, key in enumerate(spec)}
     values: dict[str, list[str]] = {}
     for key, column in keys:
-        values.setdefault(column, []).append(_value(kind_of[column], alias[key]))
+        values.setdefault(column, []).append(_value(column, kind_of[column], alias[key]))
     for column in columns:
         values.setdefault(column, []).append(alias[f"={column}"])
     # Of a null, json_merge_patch makes the patch itself.
@@ -244,7 +245,9 @@ def _read_as(kind: str) -> str:
     return "DOUBLE" if kind in ("BIGINT", "INTEGER") else kind
 
 
-def _value(kind: str, cell: str) -> str:
+def _value(column: str, kind: str, cell: str) -> str:
+    if column == "rank":
+        cell = f"if({cell} = {NO_RANK}, 0, {cell})"
     if kind not in ("BIGINT", "INTEGER"):
         return cell
     limit = 2**53 if kind == "BIGINT" else 2**31

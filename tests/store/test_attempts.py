@@ -80,6 +80,29 @@ def test_two_starts_without_a_step_between_make_one_attempt(attempts: Attempts, 
     assert ask("select resumed_from_step, started from attempts where attempt = 2") == [(1, 9.0)]
 
 
+def test_only_the_start_of_rank_0_is_a_resume(attempts: Attempts, database: Database, ask: Ask) -> None:
+    others = [{**START, "rank": rank} for rank in (1, 2)]
+    log = [{**START, "rank": 0}, *train(1, rank=0), *others, *train(2, rank=0), {**START, "rank": -1}, *train(3)]
+    assert attempts(log) == [(1, 1, 3), (6, 3, NEVER)]
+    database.forget("r")
+    assert attempts(log) == [(1, 1, 3), (6, 3, NEVER)]
+    assert ask("select step, attempt from steps order by step") == [(1, 1), (2, 1), (3, 2)]
+
+
+def test_rows_of_a_run_without_ranks_are_of_rank_0(attempts: Attempts, ask: Ask) -> None:
+    log = [cells for step in (1, 2, 3) for cells in train(step, local_rank=-1)]
+    slow = {"event": "note", "local_rank": -1, "text": "of the slow path"}
+    assert attempts([*log, slow]) == [(1, 1, NEVER)]
+    assert ask("select step, rank from steps order by step") == [(1, 0), (2, 0), (3, 0)]
+    assert ask("select rank, extra from records where event = 'note'") == [(0, '{"text":"of the slow path"}')]
+
+
+@pytest.mark.parametrize("total_steps", [100, 100.0, "100", " 1e2 "])
+def test_planned_steps_are_understood_as_any_number_is(attempts: Attempts, ask: Ask, total_steps: Any) -> None:
+    attempts([{"event": "start", "config": {"total_steps": total_steps}}, *train(1)])
+    assert ask("select total_steps from runs") == [(100,)]
+
+
 def test_a_late_evaluation_is_no_resume(attempts: Attempts, ask: Ask) -> None:
     log = [*train(1, 2, 3), {"event": "eval", "step": 1, "eval_loss": 2.0}, {"eval_loss": 3.0, "step": 2}, *train(4)]
     assert attempts(log) == [(1, 1, NEVER)]

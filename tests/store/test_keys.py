@@ -79,6 +79,10 @@ def cells(record: dict[str, Any]) -> dict[str, Any]:
         ({"loss": 2.0, "local_rank": 1, "global_rank": 9},
          {"event": "train", "loss": 2.0, "rank": 9, "extra": {"local_rank": 1}}),
         ({"loss": 2.0, "local_rank": "3"}, {"event": "train", "loss": 2.0, "rank": 3}),
+        # No ranks at all is one process.
+        ({"loss": 2.0, "local_rank": -1}, {"event": "train", "loss": 2.0, "rank": 0}),
+        ({"loss": 2.0, "global_rank": 2, "local_rank": -1},
+         {"event": "train", "loss": 2.0, "rank": 2, "extra": {"local_rank": -1}}),
         # One key a slot.
         ({"loss": 2.0, "train/position_2_acc": 0.25, "train/position_1_acc": 0.5},
          {"event": "train", "loss": 2.0, "position_acc": [0.5, 0.25],
