@@ -66,6 +66,17 @@ def fit(text: str, width: int) -> str:
     return "".join(kept) + ELLIPSIS
 
 
+def fit_middle(text: str, width: int) -> str:
+    """`fit`, cut in the middle: of names that begin alike the ends tell them apart."""
+    whole = cells(text)
+    if len(whole) <= width or width < 3:
+        return fit(text, width)
+    tail = whole[len(whole) - (width - 1) // 2 :]
+    if tail[0] == "":
+        tail[0] = " "  # the right half of a wide character
+    return fit(text, width - len(tail)) + "".join(tail)
+
+
 @lru_cache(maxsize=4096)
 def _char_width(char: str) -> int:
     """0 for a combining mark, 1 or 2 for what is drawn, -1 for what never is."""

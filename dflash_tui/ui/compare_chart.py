@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.message import Message
 
 from dflash_tui.charts import Canvas, Level, Trace, draw_overlay
+from dflash_tui.charts.cells import text_width
 from dflash_tui.charts.series import named_or, numbers
 from dflash_tui.comparison import TRAINED, Held
 from dflash_tui.store.base import PanelResult
@@ -30,20 +31,27 @@ class CompareChart(ChartWidget):
         self._traces: Sequence[Trace] = ()
         self._levels: Sequence[Level] = ()
         self._words = "reading ..."
+        self._place = (1, 1)
 
     @property
     def own_scale(self) -> Literal["linear", "log"]:
         return self._panel.scale if self._panel else "linear"
 
-    def show(self, panels: Sequence[PanelResult], names: Sequence[str], held: Sequence[Held], hint: str) -> None:
-        """Draw one panel of each run, those called `names`; `held` are figures of a reference that belong to it."""
+    def show(
+        self, panels: Sequence[PanelResult], names: Sequence[str], held: Sequence[Held], place: tuple[int, int]
+    ) -> None:
+        """Draw one panel of each run, those called `names`; `held` are figures of a reference that belong to it.
+
+        `place`: the first, second... of how many panels that have something to draw.
+        """
         if self._panel and self._panel.name != panels[0].name:
             self._scale = None
         drawn = [(sign, name, panel) for sign, name, panel in zip(SIGNS, names, panels, strict=False)]
         self._panel = panels[0]
         self._traces = [_trace(sign, name, panel) for sign, name, panel in drawn] + _slots(held)
         self._levels = [_level(one) for one in held if not one.stat.isdecimal()]
-        self.border_title = Content.assemble(visible(panels[0].title), (f"  {hint}", "not bold $text-muted"))
+        self._place = place
+        self._entitle()
         self._draw_anew()
 
     def say(self, words: str) -> None:
@@ -51,7 +59,20 @@ class CompareChart(ChartWidget):
         self._panel, self._words, self.border_title = None, words, ""
         self._draw_anew()
 
+    def _entitle(self) -> None:
+        """The title, and behind it as much of the hint as there is room for."""
+        if self._panel is None:
+            return
+        title = visible(self._panel.title)
+        at, num = self._place
+        hints = (f"  {at} of {num}, tab for the next", f"  {at} of {num}, tab", f"  {at} of {num}")
+        # The frame keeps two cells at either end.
+        room = self.size.width + self.styles.gutter.width - 4 - text_width(title)
+        hint = next((hint for hint in hints if len(hint) <= room), "")
+        self.border_title = Content.assemble(title, (hint, "not bold $text-muted"))
+
     def on_resize(self) -> None:
+        self._entitle()
         self._draw_anew()
         self.post_message(self.Resized())
 

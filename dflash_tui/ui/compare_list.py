@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from dflash_tui.charts.cells import fit_middle
 from dflash_tui.comparison import CODE, EVALUATED, NOWHERE, TRAINED, Comparison, Difference, Held, Metric
 from dflash_tui.references import Reference
 from dflash_tui.text import number, visible
@@ -32,8 +33,11 @@ class CompareRow(NamedTuple):
     is_head: bool = False
 
 
+LABEL: Column[CompareRow] = Column(
+    "", 20, lambda row: Cell(row.label, "list--head" if row.is_head else "list--quiet"), takes_rest=True
+)
 COLUMNS: tuple[Column[CompareRow], ...] = (
-    Column("", 20, lambda row: Cell(row.label, "list--head" if row.is_head else "list--quiet"), takes_rest=True),
+    LABEL,
     Column("a", 11, lambda row: Cell(row.a, "list--name"), "right"),
     Column("b", 11, lambda row: Cell(row.b, "list--name"), "right"),
     Column("b - a", 9, lambda row: Cell(row.delta), "right", rank=2),
@@ -44,6 +48,10 @@ COLUMNS: tuple[Column[CompareRow], ...] = (
 class CompareList(Listing[CompareRow]):
     COLUMNS = COLUMNS
     COMPONENT_CLASSES = Listing.COMPONENT_CLASSES | {"list--head"}
+
+    def cell(self, column: Column[Any], row: CompareRow, width: int) -> Cell:
+        text, look = column.cell(row)
+        return Cell(fit_middle(text, width) if column is LABEL else text, look)
 
     def row_id(self, row: CompareRow) -> str:
         # A figure is there again where it is held against a reference.
@@ -95,7 +103,7 @@ def _figures(found: Comparison) -> Iterator[CompareRow]:
         yield CompareRow("evaluations", told[0], told[1] if found.b else "", whole="; ".join(found.notes))
     for one in found.metrics:
         label = f"{one.metric} {one.stat}".strip()
-        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one), one.metric)
+        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one), one.metric, label)
 
 
 def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow]:

@@ -162,9 +162,9 @@ class CompareScreen(MainScreen):
             self._plot.say(known.comparison.why or "no panel has anything to draw")
             return
         self._chart = answer.drawn[0].name
-        at, num = known.charts.index(self._chart) + 1, len(known.charts)
+        place = known.charts.index(self._chart) + 1, len(known.charts)
         names = [run.name for run in known.runs]
-        self._plot.show(answer.drawn, names, self._held_here(known), f"{at} of {num}, tab for the next")
+        self._plot.show(answer.drawn, names, self._held_here(known), place)
 
     def _title_words(self, known: Known) -> str:
         names = [f"{sign} {run.name}" for sign, run in zip(SIGNS, known.runs, strict=False)]

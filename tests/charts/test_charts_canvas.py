@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dflash_tui.charts.canvas import Canvas, Role
-from dflash_tui.charts.cells import REPLACEMENT, cells, fit, text_width
+from dflash_tui.charts.cells import REPLACEMENT, cells, fit, fit_middle, text_width
 
 
 def line_of(canvas: Canvas, y: int = 0) -> str:
@@ -54,6 +54,27 @@ def test_combining_marks_stay_with_their_letter() -> None:
 def test_fit(text: str, width: int, shown: str) -> None:
     assert fit(text, width) == shown
     assert text_width(fit(text, width)) <= width
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("position_acc 15", 15, "position_acc 15"),
+        ("position_acc 15", 10, "posit…c 15"),
+        ("position_acc 15", 9, "posi…c 15"),
+        ("数据数据数据", 5, "数…据"),
+        ("数据数据数据", 6, "数 …据"),
+        ("position_acc 15", 2, "p…"),
+        ("position_acc 15", 0, ""),
+    ],
+)
+def test_a_cut_in_the_middle_keeps_both_ends(text: str, width: int, shown: str) -> None:
+    assert fit_middle(text, width) == shown
+
+
+@given(st.text(), st.integers(0, 30))
+def test_what_is_cut_in_the_middle_fits(text: str, width: int) -> None:
+    assert text_width(fit_middle(text, width)) <= width
 
 
 writes = st.tuples(st.integers(-4, 14), st.integers(-1, 3), st.text(st.sampled_from("ab数据é\u0301\x1b"), max_size=6))

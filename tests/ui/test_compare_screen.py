@@ -64,6 +64,18 @@ async def test_two_runs_side_by_side_over_one_chart_by_keys() -> None:
         assert seat.store.asked[-1][2] == Window.between(3000, 5000)
 
 
+async def test_figures_that_begin_alike_are_told_apart_and_the_place_of_the_chart_is_never_cut() -> None:
+    stats = ["train rows 1", "train rows 12", "train rows 2", "MATH-500", "HumanEval"]
+    async with cockpit(RUNS, size=(110, 30)) as (pilot, seat):
+        seat.store.quality = [("tau_linear_macro_of_all", stat, 0.3) for stat in stats]
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "_…rain rows 1 ", "_…ain rows 12 ", "_…rain rows 2 ", "_…ll MATH-500 ", "_…l HumanEval ")
+        await pilot.press("G")
+        await sees(pilot, " tau_linear_macro_of_all HumanEval ")
+        await pilot.press("tab", "tab")
+        await sees(pilot, "learning rate  3 of 4, tab ─")
+
+
 async def test_who_comes_back_sees_how_far_the_runs_are_now_at_the_same_place() -> None:
     async with cockpit(RUNS) as (pilot, seat):
         reach = 70
