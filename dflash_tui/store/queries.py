@@ -1,6 +1,5 @@
 """A person's query while it runs: checked, bound, read only, limited in time, cancellable from another thread."""
 
-import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -14,14 +13,21 @@ from dflash_tui.errors import QueryError, TimedOutError
 from dflash_tui.store.answer import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
 from dflash_tui.store.guard import Checked, check, placed, query_error
-from dflash_tui.store.lossless import Wrapped, beyond, columns_of, from_json, nested, to_parquet, with_times_as_text
+from dflash_tui.store.lossless import (
+    Wrapped,
+    begun,
+    beyond,
+    columns_of,
+    from_json,
+    nested,
+    to_parquet,
+    with_times_as_text,
+)
 from dflash_tui.store.transactions import interruptible
 from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048
 _INTERRUPT_EVERY_S = 0.1
-# Semicolons that end nothing: each place in the text stays where it is.
-_LEADING = re.compile(r"[\s;]*")
 T = TypeVar("T")
 
 
@@ -71,7 +77,7 @@ class RunningQuery:
         work: Callable[[str, dict[str, Any]], T],
         since: float | None = None,
     ) -> T:
-        sql = _LEADING.sub(lambda found: found[0].replace(";", " "), sql, count=1)
+        sql = begun(sql)
         with self._turn:
             self._limit_time(timeout_s, since)
             # Looking at the statement asks the engine too, and is cancelled like the rest.
