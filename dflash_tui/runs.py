@@ -173,7 +173,7 @@ class Window:
 
     def __str__(self) -> str:
         if self.kind == "last":
-            return f"last {self.n:,} rows"
+            return f"last {self.n:,} row{'' if self.n == 1 else 's'}"
         if self.kind == "range":
             is_open = self.last is not None and self.last >= 2**62
             return f"steps {self.first:,} and later" if is_open else f"steps {self.first:,}..{self.last:,}"

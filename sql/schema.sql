@@ -5,7 +5,7 @@
 -- ask the clock and no ALTER (both are DuckDB's weak spot when a write-ahead log is replayed), numbers are DOUBLE.
 
 create table store (version integer not null);
-insert into store values (6);
+insert into store values (7);
 
 -- One row a run. `state`... are what its host said last; `contact` is when (unix seconds, this machine's clock).
 create table registered (

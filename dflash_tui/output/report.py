@@ -65,7 +65,7 @@ def _told(panel: "PanelResult") -> tuple[str | None, list[list[Any]]]:
         return panel.headline, panel.rows
     if panel.headline:
         return panel.headline, []
-    return f"the last of {number(len(panel.rows))} rows", panel.rows[-1:]
+    return f"the last of {numbered(len(panel.rows), 'row')}", panel.rows[-1:]
 
 
 def report_tree(run_id: str, window: "ResolvedWindow", panels: Iterable["PanelResult"]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ def never_logged(panel: Panel, keys: Collection[str], has_rows: Callable[[Table]
             if not has_rows("gpus"):
                 return _NO_SAMPLES
         elif not any(key in keys for key in need.keys):
+            if need.relation == "evals" and not has_rows("core"):
+                return "no evaluation has been logged yet"
             return f"{' or '.join(need.keys)} was never logged; this log has {_listed(keys)}"
     return None
 

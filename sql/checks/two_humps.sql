@@ -33,7 +33,8 @@ humps as (
     max(y) filter (not is_high) as low_end, min(y) filter (is_high) as high_begin,
     avg(y) as mean, median(y) as middle, min(step) as first_step, max(step) as last_step,
     abs(avg(nth) filter (is_high) - avg(nth) filter (not is_high)) / count(*) as distance,
-    corr(is_high::int, length) filter (isfinite(length)) as with_length
+    -- Of lengths that are all alike it is NaN.
+    corr(is_high::int, length) filter (isfinite(length)) as r, if(isfinite(r), r, null) as with_length
   from (select r.*, y > edge as is_high from recent r, split)
 )
 select 'warning' as severity,

@@ -13,16 +13,16 @@
 -- window: run
 -- cache: run
 with figures as (
-  select tau_linear_macro as tau, lookup_tau_macro as lookup, lossless,
-    if(isfinite(n_samples), n_samples, null) as prompts, generation * 1_000_000_000_000 + line_no as place
-  from evals where run = $run and (step between $first and $last or $first is null)
-)
-select concat_ws(' · ', format('tau {:.4g}', arg_max(tau, place) filter (isfinite(tau))),
-  format('lookup {:.4g}', arg_max(lookup, place) filter (isfinite(lookup))),
-  format('lossless {:.4g}', arg_max(lossless, place) filter (isfinite(lossless))),
-  format('{:.0f} prompts', arg_max(prompts, place)) || if(min(prompts) < max(prompts),
-    format(' ({:.0f}..{:.0f} in view)', min(prompts), max(prompts)), ''))
-from figures;
+  select tau_linear_macro as tau, if(isfinite(lookup_tau_macro), lookup_tau_macro, null) as lookup,
+    if(isfinite(lossless), lossless, null) as lossless, if(isfinite(n_samples), n_samples, null) as prompts,
+    generation * 1_000_000_000_000 + line_no as place
+  from evals where run = $run and (step between $first and $last or $first is null) and isfinite(tau_linear_macro)
+),
+newest as (select arg_max(f, place) as f, min(prompts) as fewest, max(prompts) as most from figures f)
+select concat_ws(' · ', format('tau {:.4g}', f.tau), format('lookup {:.4g}', f.lookup),
+  format('lossless {:.4g}', f.lossless), format('{:.0f} prompt', f.prompts) || if(f.prompts = 1, '', 's')
+    || if(fewest < most, format(' ({:.0f}..{:.0f} in view)', fewest, most), ''))
+from newest;
 
 with seen as (
   select step, if(isfinite(tau_linear_macro), tau_linear_macro, null) as tau,

@@ -13,7 +13,7 @@ with recent as (
   order by generation desc, line_no desc limit coalesce($last_n, 3000)
 )
 select concat_ws(' · ', format('size {:.4g} ({:.4g}-{:.4g})', avg(b), min(b), max(b)),
-  format('length {:,.0f} ({:,.0f}-{:,.0f})', avg(l), min(l), max(l)), format('last {:,} rows', count(*)))
+  format('length {:,.0f} ({:,.0f}-{:,.0f})', avg(l), min(l), max(l)), format('last {:,} row{}', count(*), if(count(*) = 1, '', 's')))
 from recent;
 
 with seen as (

@@ -18,14 +18,21 @@ with seen as not materialized (
 -- the same line: they lie in one generation of the log.
 by_attempt as materialized (
   select attempt, max(step) as last_step, max(epoch) as epoch, sum(tokens) as tokens_sum, count(tokens) as tokens_n,
-    min(timed_line) as head, max(timed_line) as tail, count(step) as stepped, max(step) - min(step) as span
+    min(timed_line) as head, max(timed_line) as tail, count(timed_line) as timed, max(step) - min(step) as span
   from seen group by attempt
+),
+-- How many steps a row is made of, by the newest ones: a gap in the log makes no row longer.
+usual as (
+  select coalesce(round(median(step - before) filter (step > before)), 1) as every
+  from (
+    select step, lag(step) over (partition by attempt order by line_no) as before
+    from seen where step >= $recent)
 ),
 whole as (
   select max(last_step) as last_step, max(epoch) as epoch, sum(tokens_sum) as tokens_sum, sum(tokens_n) as tokens_n,
-    count(head) as timed, coalesce(round(sum(span) / nullif(sum(stepped - 1) filter (stepped > 0), 0)), 1) as every,
-    sum(span) + every * count(span) as covered
-  from by_attempt
+    coalesce(sum(timed), 0) as timed, coalesce(sum(greatest(timed - 1, 0)), 0) as pairs, any_value(every) as every,
+    sum(span) + any_value(every) * count(span) as covered
+  from by_attempt, usual
 ),
 -- The differences between neighbouring rows of an attempt add up to its last row minus its first.
 travelled as (
@@ -42,9 +49,11 @@ instead as (
   from seen where (select tokens_n = 0 or timed = 0 from whole)
 ),
 pace as (
-  select last_step, total_steps, epoch,
-    coalesce(tokens_sum / if(every > 1, covered, tokens_n), product_sum / product_n) as per_step,
-    coalesce(tokens_sum, product_sum) as total, epochs, tokens_n > 0 as has_tokens, every,
+  select last_step, total_steps, epoch, if(tokens_n > 0, tokens_n, product_n) as total_n,
+    -- The last row of a stretch may be made of fewer steps than the others; a gap is no row.
+    if(every > 1, least(covered, every * total_n), total_n) as total_steps_n,
+    coalesce(tokens_sum / total_steps_n, product_sum / product_n) as per_step,
+    coalesce(tokens_sum, per_step * total_steps_n) as total, epochs, tokens_n > 0 as has_tokens, every, pairs,
     case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
   from whole, travelled, instead
     left join (select total_steps from runs where run = $run) on true
@@ -69,7 +78,8 @@ from pace, (values
   (7, 'tokens_planned', per_step * total_steps, 'tokens',
     format('tokens_per_step x total_steps; {:.3g} % are done', 100 * total / (per_step * total_steps)),
     'tokens_per_step or total_steps is unknown'),
-  (8, 'steps_per_sec', per_sec, 'steps/s', null, 'needs two rows with time in one attempt, or tok_per_sec and tokens'),
+  (8, 'steps_per_sec', per_sec, 'steps/s', null, if(pairs > 0, 'time does not advance',
+    'needs two rows with time in one attempt, or tok_per_sec and tokens')),
   (9, 'eta_s', if(total_steps < last_step, 0, total_steps - last_step) / per_sec, 's', null,
     'total_steps or steps_per_sec is unknown')
 ) f(pos, figure, value, unit, how, why)

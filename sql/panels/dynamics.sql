@@ -26,17 +26,23 @@ with seen as not materialized (
 by_attempt as materialized (
   select attempt, count(*) as rows, min(step) as first_step, max(step) as last_step, count(tokens) as tokens_logged,
     sum(t) as tokens_sum, count(t) as tokens_n, count(timed_line) as timed, min(timed_line) as head,
-    max(timed_line) as tail, count(step) as stepped
+    max(timed_line) as tail
   from seen group by attempt
+),
+-- How many steps a row is made of, by the newest ones: a gap in the log makes no row longer.
+usual as (
+  select coalesce(round(median(step - before) filter (step > before)), 1) as every
+  from (
+    select step, lag(step) over (partition by attempt order by line_no) as before
+    from seen where step >= $recent)
 ),
 whole as (
   select *, $a_first is null and last_step < 20_000 as is_short, greatest(rows // 5, 1) as fifth from (
     select coalesce(sum(rows), 0)::bigint as rows, min(first_step) as first_step, max(last_step) as last_step,
       sum(tokens_logged) as tokens_logged, sum(tokens_sum) as tokens_sum, coalesce(sum(tokens_n), 0) as tokens_n,
       coalesce(sum(timed), 0)::bigint as timed, coalesce(sum(greatest(timed - 1, 0)), 0)::bigint as pairs,
-      coalesce(round(sum(last_step - first_step) / nullif(sum(stepped - 1) filter (stepped > 0), 0)), 1) as every,
-      sum(last_step - first_step) + every * count(first_step) as covered
-    from by_attempt)
+      sum(last_step - first_step) + any_value(every) * count(first_step) as covered, any_value(every) as every
+    from by_attempt, usual)
 ),
 
 -- Early against late. A side is a stretch of steps or, in a short run, of rows.
@@ -84,7 +90,8 @@ sides(pos, metric, stat, side, short_side, first_step, last_step) as (values
 compared as (
   select s.pos, s.metric, s.stat, mean, coalesce(m.n, 0) as n, coalesce(m.rows, 0) as rows,
     coalesce(m.logged, 0) as logged,
-    if(is_short, format('the {} fifth of the rows (the run is shorter than 20,000 steps)', short_side),
+    if(is_short, format('the {} fifth of the rows ({})', short_side,
+        if($first is null, 'the run is shorter than 20,000 steps', 'the window ends before step 20,000')),
       format('steps {:,}..{:,}', s.first_step, s.last_step)) as scope
   from sides s cross join whole
     left join measured m on m.metric = s.metric and m.side = if(is_short, s.short_side, s.side)
@@ -138,9 +145,12 @@ instead as (
 pace as (
   select *, case when timed = 0 then rate / per_step when seconds > 0 then steps / seconds end as per_sec
   from (
-    select *, coalesce(tokens_sum, product_sum) as total, if(tokens_n > 0, tokens_n, product_n) as total_n,
+    select *, if(tokens_n > 0, tokens_n, product_n) as total_n,
       if(tokens_n > 0, tokens_logged, product_logged) as total_logged,
-      total / if(every > 1 and tokens_n > 0, covered, total_n) as per_step
+      -- The last row of a stretch may be made of fewer steps than the others; a gap is no row.
+      if(every > 1, least(covered, every * total_n), total_n) as total_steps_n,
+      coalesce(tokens_sum / total_steps_n, product_sum / product_n) as per_step,
+      coalesce(tokens_sum, per_step * total_steps_n) as total
     from whole, travelled, instead)
     left join (select total_steps from runs where run = $run) on true
 ),
@@ -165,14 +175,14 @@ figures(pos, metric, stat, value, n, keys, rows, logged, how, why, scope) as (
   from schedule, whole, (values
     (30, 'lr', lr, lr_step), (40, 'noise_std', noise_std, noise_step)) v(pos, metric, value, step)
   union all
-  select pos, metric, stat, value, n, [metric], rows, logged, null, null, format('the last {:,} rows', rows)
+  select pos, metric, stat, value, n, [metric], rows, logged, null, null, format('the last {:,} row{}', rows, if(rows = 1, '', 's'))
   from batches
   union all
   select v.pos, 'tokens', v.stat, v.value, total_n, if(tokens_n > 0, ['tokens'], ['avg_batch_size', 'avg_seq_len']),
     rows, total_logged,
     case when tokens_n = 0 then 'of avg_batch_size x avg_seq_len'
       when every > 1 then format('of tokens, a row being {:.0f} steps', every) else 'of tokens' end,
-    if(total_n = 0, 'tokens has no value either', null), format('all {:,} rows', rows)
+    if(total_n = 0, 'tokens has no value either', null), format('all {:,} row{}', rows, if(rows = 1, '', 's'))
   from pace, (values (80, 'per_step', per_step), (81, 'total', total)) v(pos, stat, value)
   union all
   select 90, 'steps', 'per_sec', per_sec, if(timed > 0, pairs, rate_n), ['step'], null, null,

@@ -1,9 +1,9 @@
--- Gradient norm before clipping, by bucket of steps: the median, and the band that holds the middle 80 %, over the rows
--- with grad_norm > 0. `min` and `max` keep every spike. A norm is sick or normal only beside another run's.
+-- Gradient norm before clipping, by bucket of steps: the median, the band that holds the middle 80 %, and the largest, so
+-- that no spike is lost, over the rows with grad_norm > 0. A norm is sick or normal only beside another run's.
 -- The headline is of the newest 2,000 rows in view (or N, by --last N). Percentiles interpolate linearly (type 7).
 --
 -- title: gradient norm
--- chart: band x=step y=p50 low=p10 high=p90
+-- chart: band x=step y=p50 y2=max low=p10 high=p90
 -- order: 50
 -- scale: log
 -- units: step, -, -, -, -, -, rows, rows
@@ -15,10 +15,10 @@ with recent as (
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 ),
 figures as (
-  select quantile_cont(y, [0.5, 0.95]) as p, max(y) as most, count(y) as n, count(*) as rows from recent
+  select quantile_cont(y, [0.5, 0.95]) as p, count(y) as n, count(*) as rows from recent
 )
-select concat_ws(' · ', format('p50 {:.4g}', p[1]), format('p95 {:.4g}', p[2]), format('max {:.4g}', most),
-  format('{:,} of the last {:,} rows > 0', n, rows))
+select concat_ws(' · ', format('p50 {:.4g}', p[1]), format('p95 {:.4g}', p[2]),
+  format('last {:,} row{}', rows, if(rows = 1, '', 's')), if(n < rows, format('{:,} of them > 0', n), null))
 from figures;
 
 with seen as (

@@ -19,16 +19,17 @@ counted as (
 ),
 rejected as (
   select count(*) as n, arg_max(reason, generation * 1_000_000_000_000 + line_no) as reason,
-    max(line_no) as line_no from rejects where run = $run
+    arg_max(line_no, generation * 1_000_000_000_000 + line_no) as line_no from rejects where run = $run
 ),
 voided as (
   select count(*) as n from step_rows l join cuts c on c.run = l.run and c.attempt = l.attempt and l.step >= c.cut_step
-  where l.run = $run
+  where l.run = $run and (l.step between $first and $last or $first is null)
 )
 select f.figure, f.value, f.note from counted, rejected, voided, (values
   (1, 'rows', rows, 'train rows that count'),
   (2, 'rejected', rejected.n,
-    if(rejected.n > 0, format('the last at line {:,}: {}', line_no, reason), 'every line is a record')),
+    if(rejected.n > 0, format('{}the last at line {:,}: {}', if($first is null, '', 'in the whole log; '), line_no, reason),
+      'every line is a record')),
   (3, 'voided', voided.n, 'by the first step of a later attempt'),
   (4, 'without_step', without_step, 'placed by their order'),
   (5, 'nonfinite.loss', loss, 'left out of every figure'),

@@ -26,7 +26,7 @@ figures as (
     count_if(not isfinite(accuracy)) + count_if(not isfinite(ddtree_streak8)) as nonfinite
   from buckets b left join recent r on r.bucket = b.bucket group by pos
 )
-select tokens, accuracy, streak8, n, concat_ws('; ', format('{:,} of {:,} rows', n, num_rows),
+select tokens, accuracy, streak8, n, concat_ws('; ', format('{:,} of {:,} row{}', n, num_rows, if(num_rows = 1, '', 's')),
     if(nonfinite > 0, format('{:,} non-finite left out', nonfinite), null)) as note
 from figures, (select count(*) as num_rows, count(avg_seq_len) as num_lengths from recent) where num_lengths > 0
 order by pos;

@@ -17,7 +17,7 @@ with recent as (
 ),
 figures as (select quantile_cont(y, [0.1, 0.5, 0.9]) as p, avg(y) as mean, count(*) as rows from recent)
 select concat_ws(' · ', format('p50 {:.4g}', p[2]), format('p10-p90 {:.4g}-{:.4g}', p[1], p[3]),
-  format('mean {:.4g}', mean), format('last {:,} rows', rows))
+  format('mean {:.4g}', mean), format('last {:,} row{}', rows, if(rows = 1, '', 's')))
 from figures;
 
 with seen as (

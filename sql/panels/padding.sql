@@ -11,7 +11,7 @@ with recent as (
   select padding_eff as x from core where run = $run and step between $first and $last and step >= $recent
   order by generation desc, line_no desc limit coalesce($last_n, 2000)
 )
-select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} rows', count(*)))
+select concat_ws(' · ', format('mean {:.4g}', avg(x) filter (isfinite(x))), format('last {:,} row{}', count(*), if(count(*) = 1, '', 's')))
 from recent;
 
 with seen as (

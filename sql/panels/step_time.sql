@@ -15,8 +15,8 @@ with recent as (
     and often[1].step_time_s is not null
   order by generation desc, line_no desc limit 200
 )
-select format('{:.3g} s a step over the last {:,} rows that say so', avg(step_time_s) filter (isfinite(step_time_s)),
-  count(*))
+select format('{:.3g} s a step over the last {:,} row{} that say{} so', avg(step_time_s) filter (isfinite(step_time_s)),
+  count(*), if(count(*) = 1, '', 's'), if(count(*) = 1, 's', ''))
 from recent;
 
 with recent as (
@@ -36,7 +36,7 @@ means as (
 select v.part, v.seconds, v.n from means, (values
   (1, 'data', wait, n), (2, 'target', target, n), (3, 'forward', forward, n), (4, 'backward', backward, n),
   (5, 'optimizer', optimizer, n),
-  (6, 'other', greatest(whole - coalesce(wait, 0) - coalesce(target, 0) - coalesce(forward, 0) - coalesce(backward, 0)
-    - coalesce(optimizer, 0), 0), n)) v(pos, part, seconds, n)
+  (6, 'other', if(whole is null, null, greatest(0, whole - coalesce(wait, 0) - coalesce(target, 0) - coalesce(forward, 0)
+    - coalesce(backward, 0) - coalesce(optimizer, 0))), n)) v(pos, part, seconds, n)
 where v.seconds is not null
 order by pos;

@@ -22,7 +22,7 @@ quartiles as (
   from recent
 )
 select concat_ws(' · ', format('steady {:,.0f}', avg(y)), format('std {:.3g}', stddev_samp(y)),
-  format('{:,} of the last {:,} rows', count(y), any_value(rows)),
+  format('{:,} of the last {:,} row{}', count(y), any_value(rows), if(any_value(rows) = 1, '', 's')),
   format('mean of all {:,}: {:,.0f}', any_value(rows), any_value(mean)))
 from quartiles left join recent on y between q[1] - reach and q[3] + reach;
 

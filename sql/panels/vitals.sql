@@ -73,15 +73,15 @@ figures(pos, metric, stat, value, n, keys, logged, finite, filter, why, scope, t
     (20, 'padding_eff', 'mean', p_mean, p_n, ['padding_eff'], p_logged, p_n)) f
   union all
   select f.*, limits,
-    case when len_logged = 0 then format('avg_seq_len is null in the last {:,} rows', t.rows)
-      when b.rows = 0 then format('{}: 0 of the last {:,} rows', limits, t.rows) end,
+    case when len_logged = 0 then format('avg_seq_len is null in the last {:,} row{}', t.rows, if(t.rows = 1, '', 's'))
+      when b.rows = 0 then format('{}: 0 of the last {:,} row{}', limits, t.rows, if(t.rows = 1, '', 's')) end,
     'the last', t.rows
   from buckets b, tail t, (values
     (9 + pos, 'accuracy', stat, a_mean, a_n, ['accuracy', 'avg_seq_len'], a_logged, a_n),
     (12 + pos, 'ddtree_streak8', stat, d_mean, d_n, ['ddtree_streak8', 'avg_seq_len'], d_logged, d_n)) f
 ),
 explained as (
-  select *, format('{} {:,} rows', scope, total) as those, format('{:,} non-finite', logged - finite) as nonfinite,
+  select *, format('{} {:,} row{}', scope, total, if(total = 1, '', 's')) as those, format('{:,} non-finite', logged - finite) as nonfinite,
     list_filter(keys, lambda key: not list_contains(known, key)) as missing
   from figures, (select coalesce(list(key), []) as known from keys where run = $run)
 )

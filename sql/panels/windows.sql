@@ -9,9 +9,9 @@
 -- cache: run
 select format('a {:,}..{:,} · b {:,}..{:,}', coalesce($a_first, $last - 2 * size + 1), coalesce($a_last, $last - size),
   coalesce($b_first, $last - size + 1), coalesce($b_last, $last))
-from (select least(2000, ($last - $first + 1) // 2) as size);
+from (select greatest(1, least(2000, ($last - $first + 1) // 2)) as size);
 
-with size as (select least(2000, ($last - $first + 1) // 2) as size),
+with size as (select greatest(1, least(2000, ($last - $first + 1) // 2)) as size),
 picked as (
   select 'a' as side, loss, accuracy, accept_len, ddtree_streak8, grad_norm, lr, noise_std, tok_per_sec, padding_eff,
     avg_batch_size, avg_seq_len

@@ -130,6 +130,15 @@ def test_a_loss_that_fell_at_once_has_no_two_humps(judge: Judge) -> None:
     assert "two_humps" not in judge(changed(loss=lambda s, r, d: (3.0 if s < 3_000 else 1.0) + d.gauss(0, 0.03)))
 
 
+def test_two_humps_go_with_no_length_where_all_are_alike(judge: Judge) -> None:
+    humps = judge(
+        changed(
+            8_000, loss=lambda s, r, d: r["loss"] * (1 if d.random() < 0.8 else 2), avg_seq_len=lambda s, r, d: 2048.0
+        )
+    )["two_humps"]
+    assert "avg_seq_len" not in humps.sentence and humps.values["r_avg_seq_len"] is None
+
+
 def test_a_streak_that_lasts_is_critical_and_comes_first(store: Database, judge: Judge) -> None:
     found = judge(
         changed(grad_norm=lambda s, r, d: math.inf if s > 3_990 else r["grad_norm"], padding_eff=lambda s, r, d: 0.1)

@@ -127,7 +127,7 @@ def test_lengths_that_are_null_of_late_empty_the_buckets(store: Database, tmp_pa
 def test_no_rows_in_this_window_says_which_steps_there_are(store: Database, troubled_log: Path, name: str) -> None:
     store.ingest("run", troubled_log)
     panel = one(store, name, window=Window.between(7_000, 8_000))
-    if name == "acceptance":
+    if name in ("acceptance", "positions"):
         assert panel.why == "no evaluations (steps 7,000..8,000)"
     elif name == "gpu":
         assert panel.why is not None and panel.why.startswith("no GPU was sampled")
@@ -184,6 +184,30 @@ def test_an_evaluation_before_the_first_step_is_the_baseline(store: Database, tm
     assert column(panel, "step") == [0, 5]
     assert column(panel, "tau_linear_macro") == [1.1, 3.5]
     assert column(panel, "lookup_tau_macro") == [1.5, 1.5]
+
+
+def test_the_figures_of_acceptance_are_of_one_evaluation(store: Database, tmp_path: Path) -> None:
+    first = {
+        "event": "eval",
+        "step": 5,
+        "name": "GSM8K",
+        "tau_linear_macro": 3.0,
+        "lookup_tau_macro": 2.5,
+        "lossless": 1.0,
+    }
+    ingest(store, tmp_path, [first, {"event": "eval", "step": 5, "name": "MATH", "tau_linear_macro": 5.0}])
+    assert one(store, "acceptance").headline == "tau 5"
+
+
+def test_before_the_first_step_no_evaluation_is_missing(store: Database, tmp_path: Path) -> None:
+    ingest(store, tmp_path, [{"event": "start", "config": {"total_steps": 4}, "gamma": 7.0}])
+    assert one(store, "acceptance").why == "no evaluation has been logged yet"
+
+
+def test_one_step_is_a_window(store: Database, tmp_path: Path) -> None:
+    ingest(store, tmp_path, [{"step": 1, "loss": 2.0}])
+    [row] = one(store, "windows").rows
+    assert (row[0], row[2], row[-1]) == ("loss", 2.0, 1)
 
 
 def test_of_how_many_prompts_the_acceptance_is(store: Database, tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ def test_from_and_to_restrict_every_figure(store: Database, story_log: Path) -> 
     assert figures(found["dynamics"]) == same(plain.dynamics(rows, total))
     explained = notes(found["dynamics"])
     assert explained["lr.at_2800"] == "the first step is 2,900"
+    short = notes(report(store, story_log, Window.between(0, 10_000))["dynamics"])["loss.early"]
+    assert short == "the first fifth of the rows (the window ends before step 20,000)"
     assert explained["lr.at_22000"] == "not in this window: the last step is 21,000"
 
 
@@ -226,6 +228,48 @@ def test_tokens_of_rows_of_several_steps_are_told_by_the_step(store: Database, t
     assert dynamics["tokens.total"] == budget["tokens_total"] == same(total)
     assert dynamics["steps.per_sec"] == budget["steps_per_sec"] == same(0.5)
     assert notes(found["dynamics"])["tokens.per_step"].startswith("of tokens, a row being 10 steps; all 20 rows")
+
+
+@pytest.mark.parametrize(
+    ("steps", "row", "per_step", "total"),
+    [
+        # A gap makes no row longer.
+        ([*range(1, 11), *range(40, 51)], {"tokens": 1000}, 1000, 21_000),
+        # The last row of a run is made of what was left.
+        ([10, 20, 30, 35], {"tokens": 1000}, 4000 / 35, 4000),
+        # Without tokens a row stands for the batches of all its steps.
+        ([10, 20, 30, 40, 50], {"avg_batch_size": 2, "avg_seq_len": 50}, 100, 5000),
+    ],
+)
+def test_tokens_a_step_whatever_a_row_is_made_of(
+    store: Database, tmp_path: Path, steps: list[int], row: dict[str, float], per_step: float, total: float
+) -> None:
+    log = tmp_path / "rows.jsonl"
+    log.write_text("".join(json.dumps({"step": s, **row}) + "\n" for s in steps))
+    found = report(store, log)
+    dynamics, budget = figures(found["dynamics"]), {row[0]: row[1] for row in found["budget"].rows}
+    assert dynamics["tokens.per_step"] == budget["tokens_per_step"] == same(per_step)
+    assert dynamics["tokens.total"] == budget["tokens_total"] == same(total)
+
+
+def test_rows_without_tokens_do_not_thin_the_others(store: Database, tmp_path: Path) -> None:
+    log = tmp_path / "rows.jsonl"
+    tokens = [1000, "NaN", 1000, None, 1000]
+    log.write_text("".join(json.dumps({"step": 10 * s, "tokens": n}) + "\n" for s, n in enumerate(tokens, 1)))
+    found = report(store, log)
+    assert figures(found["dynamics"])["tokens.per_step"] == same(100)
+    assert {row[0]: row[1] for row in found["budget"].rows}["tokens_per_step"] == same(100)
+
+
+def test_one_row_is_called_one(store: Database, tmp_path: Path) -> None:
+    log = tmp_path / "one.jsonl"
+    row = dict.fromkeys(("loss", "accuracy", "grad_norm", "tok_per_sec", "padding_eff", "avg_seq_len", "tokens"), 1.0)
+    log.write_text(json.dumps({"step": 1, **row, "ddtree_streak8": 1.0, "step_time_s": 1.0, "accept_len": 1.0}) + "\n")
+    for panel in report(store, log).values():
+        told = [panel.headline, panel.why, *(row[-1] for row in panel.rows)]
+        assert not [text for text in told if isinstance(text, str) and " 1 rows" in f" {text}"], (panel.name, told)
+    vitals = notes(report(store, log)["vitals"])
+    assert vitals["loss.mean"] == "the last 1 row" and vitals["grad_norm.max"] == "grad_norm > 0; all 1 row"
 
 
 def test_speed_is_that_of_the_steps_of_an_attempt_that_began_in_an_older_log(store: Database, tmp_path: Path) -> None:

@@ -50,6 +50,37 @@ def test_accuracy_by_slot_is_of_no_evaluation_that_a_resume_voided(store: Databa
     assert one(store, "positions", run="bare").rows == [["1", 0.4]], "the train row before the resume"
 
 
+def test_accuracy_by_slot_outside_of_training(store: Database, tmp_path: Path) -> None:
+    """Evaluations before the first step, behind the last one, or without any; of other processes; no numbers."""
+    steps = [{"step": s, "loss": 1.0} for s in range(1, 9)]
+    held_out = {"event": "eval", "step": 5, "position_acc": [0.5, "NaN"]}
+    for name, rows in {
+        "alone": [held_out],
+        "before": [held_out | {"step": 0}, *steps],
+        "behind": [held_out | {"step": 3, "position_acc": [0.1]}, *steps, held_out | {"step": 9}],
+        "ranks": [held_out, held_out | {"rank": 1, "position_acc": [0.1]}, *steps],
+        "spoiled": [held_out, held_out | {"step": 6, "position_acc": ["NaN", "Infinity"]}, *steps],
+    }.items():
+        ingest(store, tmp_path, rows, run=name)
+        panel = one(store, "positions", run=name)
+        assert panel.rows == [["1", 0.5], ["2", None]], name
+        assert (panel.headline or "").endswith("slot 1 0.5 · 1 non-finite"), name
+
+
+def test_rows_of_other_processes_are_in_no_bar(store: Database, tmp_path: Path) -> None:
+    one_of = {"step_time_s": 1.0, "bucket_loss": {"512": 1.0}}
+    other = {"rank": 1, "step_time_s": 9.0, "bucket_loss": {"512": 9.0}}
+    ingest(store, tmp_path, [row | {"step": s} for s in range(1, 6) for row in (one_of, other)])
+    assert one(store, "bucket_loss").rows == [["512", 1.0, 5]]
+    assert one(store, "step_time").headline == "1 s a step over the last 5 rows that say so"
+
+
+def test_times_of_a_step_that_are_no_numbers_are_no_bar(store: Database, tmp_path: Path) -> None:
+    ingest(store, tmp_path, [{"step": s, "step_time_s": math.nan} for s in range(1, 4)])
+    panel = one(store, "step_time")
+    assert (panel.state, panel.why) == ("empty", "step_time_s has only non-finite values: 3 (whole run)")
+
+
 def test_length_buckets_are_in_their_order_whatever_they_are_called(store: Database, tmp_path: Path) -> None:
     losses: list[dict[str, object]] = [
         {"512": 1.0, "1024": 2.0, 'odd "name"': 3.0}, {"512": 2.0, "1024": None}, {"512": "NaN", "2048": 4.0}
