@@ -1,12 +1,14 @@
 """How values read: control characters made visible, numbers with their significant digits, ages, nearest names.
 
-Nothing here knows colours, widths or where the text goes.
+Nothing here knows colours or where the text goes.
 """
 
 import math
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
+_SUFFIXES = {3: "k", 6: "M", 9: "B", 12: "T"}
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -20,25 +22,53 @@ def visible(text: str, *, keep: str = "") -> str:
 
 
 def number(value: float | int | None, digits: int = 4) -> str:
-    """A number with `digits` significant digits: 22,698, 0.0668, 8e-06, 26,146; never 0.0000 for what is not 0."""
+    """A number with `digits` significant digits: 22,698, 0.0668, 8e-06, 7.5e+299; never 0.0000 for what is not 0."""
     if value is None:
         return "-"
     if isinstance(value, int):
-        return f"{value:,}"
+        # Python writes no integer of more than 4300 digits; nobody reads one of more than 38.
+        return f"{value:,}" if value.bit_length() <= 128 else _scientific(Decimal(value), digits)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     size = abs(value)
+    if size >= 1e15 or size < 1e-4:
+        return _scientific(value, digits)
     if size >= 10 ** (digits - 1):
         return f"{value:,.1f}" if size < 10**digits else f"{value:,.0f}"
-    if size < 1e-4:
-        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-        if "." in mantissa:
-            mantissa = mantissa.rstrip("0").rstrip(".")
-        return f"{mantissa}e{exponent}"
     decimals = digits - 1 - math.floor(math.log10(size))
     return f"{value:.{max(0, decimals)}f}"
+
+
+def number_within(value: float | int | None, width: int, digits: int = 4) -> str:
+    """`number` in `width` characters: with fewer digits, by the thousand or million, or with an exponent: 12.35M.
+
+    Whole or not at all: what was cut would be another number. An ellipsis, where no form of it fits.
+    """
+    return next((text for text in _shorter(value, digits) if len(text) <= width), "…")
+
+
+def _shorter(value: float | int | None, digits: int) -> Iterator[str]:
+    """Ways to write a number, the most exact first."""
+    fewer = range(digits, 0, -1)
+    yield from (number(value, few) for few in fewer)
+    if value is None:
+        return
+    if isinstance(value, float) and math.isinf(value):
+        yield "Inf" if value > 0 else "-Inf"
+    elif 1000 <= abs(value) < 1e15:
+        power = 3 * ((len(f"{abs(value):.0f}") - 1) // 3)
+        scaled = [f"{value / 10**power:.{decimals}f}" for decimals in (2, 1)]
+        yield from (text.rstrip("0").rstrip(".") + _SUFFIXES[power] for text in scaled)
+        yield f"{value / 10**power:.0f}{_SUFFIXES[power]}"
+    elif isinstance(value, int):
+        yield from (_scientific(Decimal(value), few) for few in fewer)
+
+
+def _scientific(value: float | Decimal, digits: int) -> str:
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
 
 
 def numbered(num: int, noun: str) -> str:

@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 from dflash_tui.charts.cells import fit_middle
 from dflash_tui.comparison import CODE, EVALUATED, NOWHERE, TRAINED, Comparison, Difference, Held, Metric
 from dflash_tui.references import Reference
-from dflash_tui.text import number, visible
+from dflash_tui.text import number, number_within, visible
 from dflash_tui.ui.columns import Cell, Column
 from dflash_tui.ui.listing import Listing
 
 SIGNS = "abcd"
 REFERENCE = "reference"
 _HASH_DIGITS = 10
+_VALUE_CELLS = 11
+_DELTA_CELLS = 9
 
 
 class CompareRow(NamedTuple):
@@ -38,9 +40,9 @@ LABEL: Column[CompareRow] = Column(
 )
 COLUMNS: tuple[Column[CompareRow], ...] = (
     LABEL,
-    Column("a", 11, lambda row: Cell(row.a, "list--name"), "right"),
-    Column("b", 11, lambda row: Cell(row.b, "list--name"), "right"),
-    Column("b - a", 9, lambda row: Cell(row.delta), "right", rank=2),
+    Column("a", _VALUE_CELLS, lambda row: Cell(row.a, "list--name"), "right"),
+    Column("b", _VALUE_CELLS, lambda row: Cell(row.b, "list--name"), "right"),
+    Column("b - a", _DELTA_CELLS, lambda row: Cell(row.delta), "right", rank=2),
     Column("%", 7, lambda row: Cell(row.pct, "list--quiet"), "right", rank=1),
 )
 
@@ -81,13 +83,14 @@ def _differences(found: Comparison) -> Iterator[CompareRow]:
 
 
 def _difference(one: Difference) -> CompareRow:
-    a, b = _say(one.a), _say(one.b)
+    a, b = _shown(one.a), _shown(one.b)
     short = {"code_hash": _HASH_DIGITS, "git_commit": _HASH_DIGITS}.get(one.key)
     delta = pct = ""
     if _is_number(one.a) and _is_number(one.b):
         metric = Metric(one.key, "", one.a, one.b)
         delta, pct = _signed(metric.delta), _pct(metric)
-    return CompareRow(visible(one.key), a[:short], b[:short], delta, pct, whole=f"{one.key}: a {a}, b {b}")
+    whole = f"{one.key}: a {_say(one.a)}, b {_say(one.b)}"
+    return CompareRow(visible(one.key), a[:short], b[:short], delta, pct, whole=whole)
 
 
 def _figures(found: Comparison) -> Iterator[CompareRow]:
@@ -97,13 +100,13 @@ def _figures(found: Comparison) -> Iterator[CompareRow]:
     whole = f"figures of steps {first:,}..{last:,}" + ", which both have" * (found.b is not None)
     yield CompareRow("figures", whole=whole, is_head=True)
     a, b = found.num_rows
-    yield CompareRow("n", f"{a:,}", f"{b:,}" if found.b else "", _signed(b - a) if found.b else "", whole=whole)
+    yield CompareRow("n", _value(a), _value(b) if found.b else "", _signed(b - a) if found.b else "", whole=whole)
     if found.notes:
         told = ["none" if not any(key in found.evaluated for key in side) else "" for side in found.figures]
         yield CompareRow("evaluations", told[0], told[1] if found.b else "", whole="; ".join(found.notes))
     for one in found.metrics:
         label = f"{one.metric} {one.stat}".strip()
-        yield CompareRow(label, number(one.a), number(one.b), _signed(one.delta), _pct(one), one.metric, label)
+        yield CompareRow(label, _value(one.a), _value(one.b), _signed(one.delta), _pct(one), one.metric, label)
 
 
 def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow]:
@@ -115,12 +118,14 @@ def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow
         a, b = _share(one, one.a), _share(one, one.b) if found.b else ""
         # A reference is of decoding or of an evaluation: what is not is said.
         whole = _source(reference) if one.of == EVALUATED else f"{one.of or NOWHERE}; {_source(reference)}"
-        yield CompareRow(label, a, b, f"of {number(one.reference)}", metric=one.metric, whole=whole)
+        of = f"of {number_within(one.reference, _DELTA_CELLS - 3)}"
+        yield CompareRow(label, a, b, of, metric=one.metric, whole=whole)
 
 
 def _share(one: Held, value: float | None) -> str:
     share = one.share(value)
-    return number(value, 3) if share is None else f"{number(value, 3)} {share:.0f} %"
+    told = "" if share is None else f"{number(value, 3)} {share:.0f} %"
+    return told if 0 < len(told) <= _VALUE_CELLS else number_within(value, _VALUE_CELLS, 3)
 
 
 def _source(reference: Reference) -> str:
@@ -135,13 +140,27 @@ def _say(value: Any) -> str:
     return number(value) if isinstance(value, int) and not isinstance(value, bool) else visible(json.dumps(value))
 
 
+def _shown(value: Any) -> str:
+    """As it stands in a column: a number with as many digits as fit, at least enough to tell."""
+    text = _say(value)
+    is_cut = isinstance(value, (int, float)) and not isinstance(value, bool) and len(text) > _VALUE_CELLS
+    return number_within(value, _VALUE_CELLS, _VALUE_CELLS) if is_cut else text
+
+
+def _value(value: float | None) -> str:
+    return number_within(value, _VALUE_CELLS)
+
+
 def _is_number(value: Any) -> bool:
     """One that can be reckoned with: a config may hold whole numbers beyond what a float does."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _signed(delta: float | None) -> str:
-    return "" if delta is None else "+" * (delta > 0) + number(delta, 3)
+    if delta is None:
+        return ""
+    sign = "+" * (delta > 0)
+    return sign + number_within(delta, _DELTA_CELLS - len(sign), 3)
 
 
 def _pct(one: Metric) -> str:

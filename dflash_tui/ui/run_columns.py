@@ -4,12 +4,16 @@ from typing import NamedTuple
 
 from dflash_tui.output.findings import SIGNS
 from dflash_tui.runs import Run
-from dflash_tui.text import duration, number, visible
+from dflash_tui.text import duration, number_within, visible
 from dflash_tui.ui.columns import Cell, Column
 from dflash_tui.ui.states import glyph, liveliness, silence_s, state_words, tone_class
 
 PINNED = "★"
 NOT_YET = "…"
+_STEP_CELLS = 18
+_LOSS_CELLS = 8
+_SPEED_CELLS = 7
+_FOUND_CELLS = 7
 
 
 class Figures(NamedTuple):
@@ -66,16 +70,27 @@ def _step(row: RunRow) -> Cell:
     if run.step is None:
         return Cell("-", "list--quiet")
     if not run.total_steps:
-        return Cell(f"{run.step:,}")
-    return Cell(f"{run.step:,}/{run.total_steps:,} {run.step / run.total_steps:4.0%}")
+        return Cell(number_within(run.step, _STEP_CELLS))
+    return Cell(_progress(run.step, run.total_steps))
+
+
+def _progress(step: int, total_steps: int) -> str:
+    """22,698/69,000  33%; of what is too long for that the steps give way, in thousands or millions."""
+    share = 100 * step / total_steps
+    percent = f"{share:3.0f}%" if share < 10_000 else ">9999%"
+    for cells in (_STEP_CELLS, 7, 6, 5):
+        text = f"{number_within(step, cells)}/{number_within(total_steps, cells)} {percent}"
+        if len(text) <= _STEP_CELLS:
+            break
+    return text
 
 
 def _loss(row: RunRow) -> Cell:
-    return Cell(number(row.figures.loss_p50, 3))
+    return Cell(number_within(row.figures.loss_p50, _LOSS_CELLS, 3))
 
 
 def _speed(row: RunRow) -> Cell:
-    return Cell(number(row.figures.tok_per_sec, 3))
+    return Cell(number_within(row.figures.tok_per_sec, _SPEED_CELLS, 3))
 
 
 def _found(row: RunRow) -> Cell:
@@ -84,7 +99,10 @@ def _found(row: RunRow) -> Cell:
         return Cell("" if row.run.step is None else NOT_YET, "list--quiet")
     if row.verdict.counts is None:
         return Cell("")
-    return Cell(row.verdict.badge, "tone--warn" if any(row.verdict.counts) else "list--quiet")
+    badge = row.verdict.badge
+    if len(badge) > _FOUND_CELLS:
+        badge = badge.replace(" ", "")
+    return Cell(badge, "tone--warn" if any(row.verdict.counts) else "list--quiet")
 
 
 def _counts(row: RunRow) -> tuple[int, int] | None:
@@ -103,10 +121,10 @@ COLUMNS: tuple[Column[RunRow], ...] = (
     Column("STATE", 13, _state, widest=20, growth=2, sort_key=lambda row: liveliness(row.run.state), falls=True),
     Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3, sort_key=lambda row: row.run.name.lower()),
     Column("HOST", 10, _host, rank=5, widest=16, growth=4, sort_key=lambda row: row.run.host),
-    Column("STEP", 18, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
-    Column("LOSS p50", 8, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
-    Column("TOK/S", 7, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),
-    Column("FOUND", 7, _found, rank=5, sort_key=_counts, falls=True),
+    Column("STEP", _STEP_CELLS, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
+    Column("LOSS p50", _LOSS_CELLS, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
+    Column("TOK/S", _SPEED_CELLS, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),
+    Column("FOUND", _FOUND_CELLS, _found, rank=5, sort_key=_counts, falls=True),
     Column("AGE", 9, _age, "right", rank=2, widest=14, growth=1, sort_key=lambda row: row.run.age_s),
     SPARK,
 )

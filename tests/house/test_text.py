@@ -27,17 +27,47 @@ from dflash_tui import text
         (None, "-"),
         (math.nan, "NaN"),
         (-math.inf, "-Infinity"),
+        (7.5e299, "7.5e+299"),
+        (-9.8991234e15, "-9.899e+15"),
+        (10**400, "1e+400"),
     ],
 )
 def test_numbers_keep_their_significant_digits(value: float | None, words: str) -> None:
     assert text.number(value) == words
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
+@given(st.floats(-1.7e308, 1.7e308))
 def test_a_number_that_is_not_zero_never_reads_as_zero(value: float) -> None:
     read = float(text.number(value).replace(",", ""))
     assert (read == 0) == (value == 0)
     assert math.isclose(read, value, rel_tol=6e-4)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "words"),
+    [
+        (750_000_000.0, 11, "750,000,000"),
+        (750_000_000, 8, "750M"),
+        (12_345_678, 8, "12.35M"),
+        (-9_899_123.0, 8, "-9.9M"),
+        (-9.8991234e15, 8, "-9.9e+15"),
+        (26_146.4, 5, "26.1k"),
+        (1234.56, 6, "1,235"),
+        (0.00123456, 7, "0.00123"),
+        (10**30, 8, "1e+30"),
+        (-math.inf, 8, "-Inf"),
+        (None, 3, "-"),
+        (8e-06, 4, "…"),
+    ],
+)
+def test_a_number_has_fewer_digits_where_it_does_not_fit(value: float | None, width: int, words: str) -> None:
+    assert text.number_within(value, width) == words
+
+
+@given(st.floats(allow_nan=False) | st.integers(), st.integers(8, 30))
+def test_a_number_is_never_cut(value: float, width: int) -> None:
+    words = text.number_within(value, width)
+    assert len(words) <= width and words != "…"
 
 
 @given(st.text())

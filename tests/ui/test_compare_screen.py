@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from dflash_tui import paths
-from dflash_tui.comparison import Comparison, Difference
+from dflash_tui.comparison import Comparison, Difference, Metric
+from dflash_tui.references import Reference
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.mirror import Mirror
-from dflash_tui.ui.compare_list import CompareList, rows_of
+from dflash_tui.ui.compare_list import COLUMNS, CompareList, rows_of
 from dflash_tui.ui.run_list import RunList
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
@@ -163,6 +164,25 @@ def test_a_change_is_said_in_seven_columns_whatever_a_config_holds(a: float, b: 
     one, two = make_run("one"), make_run("two")
     rows = rows_of(Comparison(one, two, None, (0, 0), [Difference("lr", a, b)], [], ({}, {})), None)
     assert [row.pct for row in rows if row.label == "lr"] == [pct]
+
+
+def test_no_number_of_the_list_is_cut() -> None:
+    numbers = (7.5e299, -7.5e299, 750_000_000_000, 0.12345678901234, 10**400, 1e-300, -0.0001234567890123)
+    pairs = [(a, b) for a in numbers for b in numbers]
+    rows = rows_of(
+        Comparison(
+            *(make_run("one"), make_run("two"), (1, 10**15), (10**12, 1)),
+            [Difference("lr", a, b) for a, b in pairs],
+            [Metric("loss", "mean", a, b) for a, b in pairs if max(abs(a), abs(b)) < 1e308],
+            ({("loss", "p90"): 7.5e299}, {("loss", "p90"): -7.5e299}),
+        ),
+        Reference("far", "far", "", {("loss", "p90"): 1e-300, ("loss", "mean"): 7.5e299}),
+    )
+    widths = [column.width for column in COLUMNS[1:]]
+    assert len(rows) > 80
+    for row in rows:
+        assert all(len(text) <= width for text, width in zip(row[1:5], widths, strict=True)), row
+        assert "…" not in "".join(row[1:5])
 
 
 @pytest.mark.parametrize("size", [(40, 10), (64, 24), (170, 60)])

@@ -3,11 +3,13 @@
 import threading
 from dataclasses import replace
 
+import pytest
 from textual.pilot import Pilot
 
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.store.base import Finding
 from dflash_tui.ui.key_line import KeyLine
+from dflash_tui.ui.run_columns import COLUMNS, Figures, RunRow, Verdict
 from dflash_tui.ui.run_list import RunList
 from dflash_tui.ui.verdicts import ask_verdicts, due
 
@@ -75,6 +77,28 @@ def test_a_run_is_checked_again_when_it_ended_or_went_on_for_a_while() -> None:
     assert due([replace(run, step=30_000)], known, 129.0) == due([run], known, 200.0) == []
     for changed, now in ((replace(run, step=30_000), 131.0), (replace(run, state="failed"), 100.0)):
         assert due([changed], known, now) == [changed]
+
+
+@pytest.mark.parametrize(
+    ("step", "total_steps", "words"),
+    [
+        (22_698, 69_000, "22,698/69,000  33%"),
+        (1_000_000, 73_290, "1M/73,290 1364%"),
+        (123_456, 789_012, "123.5k/789k  16%"),
+        (10**15, 1, "1e+15/1 >9999%"),
+        (10**15, None, "1e+15"),
+    ],
+)
+def test_no_number_of_a_line_is_cut(step: int, total_steps: int | None, words: str) -> None:
+    row = RunRow(
+        make_run("v5", step=step, total_steps=total_steps),
+        Figures(-9.8991234e15, 750_000_000.0),
+        verdict=Verdict("running", step, 0.0, (12, 10)),
+    )
+    told = {column.title: (column.cell(row).text, column.width) for column in COLUMNS}
+    assert [told[title][0] for title in ("LOSS p50", "TOK/S", "FOUND")] == ["-9.9e+15", "750M", "✖12▲10"]
+    assert told["STEP"][0] == words
+    assert all(len(text) <= width for text, width in told.values())
 
 
 async def test_an_empty_store_teaches_the_next_key() -> None:
