@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dflash_tui.charts.cells import fit_middle
-from dflash_tui.comparison import CODE, EVALUATED, NOWHERE, TRAINED, Comparison, Difference, Held, Metric
+from dflash_tui.comparison import EVALUATED, NOWHERE, TRAINED, Comparison, Held, Metric
+from dflash_tui.differences import CODE, Difference
 from dflash_tui.references import Reference
 from dflash_tui.text import number, number_within, visible
 from dflash_tui.ui.columns import Cell, Column
@@ -110,7 +111,7 @@ def _figures(found: Comparison) -> Iterator[CompareRow]:
 
 
 def _held(found: Comparison, reference: Reference | None) -> Iterator[CompareRow]:
-    if reference is None or found.window is None:
+    if reference is None or (found.window is None and not any(found.figures)):
         return
     yield CompareRow(REFERENCE, visible(reference.name), is_head=True, whole=_source(reference))
     for one in found.held_against(reference):

@@ -42,7 +42,7 @@ def test_two_runs_over_the_steps_that_both_have(tmp_path: Path) -> None:
     ingest(tmp_path, "one", range(1, 301), 1.0, CONFIG, early)
     other = CONFIG | {"gamma": 7, "noise": {"kind": "none", "std": 0.1}, "run_dir": "/b", "extra": [1]}
     late = evaluation(600, tau_linear_macro=9.0)
-    middle = [evaluation(150, name="heldout", lossless=1.0), evaluation(200, tau_linear_macro=3.0, lossless=1.0)]
+    middle = [evaluation(150, lossless=0.5), evaluation(200, name="heldout", tau_linear_macro=3.0, lossless=1.0)]
     ingest(tmp_path, "two", range(101, 601), 2.0, other, *middle, late)
     said = dflash("compare", "one", "two", "--json")
     tree = said.json()
@@ -60,8 +60,8 @@ def test_two_runs_over_the_steps_that_both_have(tmp_path: Path) -> None:
     # The evaluation at step 600 lies beyond what both have.
     assert found["tau_linear_macro", "last"] == (2.0, 3.0, 1.0, pytest.approx(50))
     # What an evaluation is called is told where it makes a difference.
-    assert found["tau_linear_macro", "heldout"] == (2.0, None, None, None)
     assert ("lossless", "last") in found and ("lossless", "heldout") not in found
+    assert found["lossless", "unnamed"] == (None, 0.5, None, None)
     assert found["position_acc", "2"] == (0.25, None, None, None)
     assert ("step", "last") not in found and ("grad_norm", "mean") not in found
     words = dflash("compare", "one", "two").out

@@ -125,7 +125,9 @@ class ScriptedStore:
     stretches: Stretches | None = None
     course: list[Row] = field(default_factory=lambda: [(1, 0, 0, 22_698, 5000.0, 53_120.0, None, 1.2e9)])
     checkpoints: list[Row] = field(default_factory=list)
-    quality: list[Row] = field(default_factory=lambda: [("ddtree_streak8", "last", 3.63), ("position_acc", "1", 0.46)])
+    quality: list[Row] = field(
+        default_factory=lambda: [("ddtree_streak8", None, None, True, 3.63), ("position_acc", 1, None, True, 0.46)]
+    )
     findings: list[base.Finding] = field(default_factory=list)
     trouble: DflashError | None = None
     gate: threading.Event = field(default_factory=open_gate)
@@ -170,9 +172,11 @@ class ScriptedStore:
         if "event = 'checkpoint'" in sql:
             return _answer(self.checkpoints)
         if "event = 'start'" in sql:
-            return _answer([(json.dumps({"config": self.configs.get((params or {})["run"], {})}),)])
+            return _answer([(json.dumps({"config": self.configs.get((params or {})["run"], {})}), None)])
+        if "max(step) from evals" in sql:
+            return _answer([(None,)])
         if "position_acc" in sql:
-            return _answer(self.quality)
+            return _answer(self.quality if "from evals" in sql else [])
         rows: list[Row] = [(run.run_id, 0.913, 26_146.0, [2.7, 1.9, 1.4, 1.1, None, 0.9]) for run in self.known]
         return _answer(self.course if params and "buckets" in params else rows)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dflash_tui import paths
-from dflash_tui.comparison import Comparison, Difference, Metric
+from dflash_tui.comparison import Comparison, Metric
+from dflash_tui.differences import Difference
 from dflash_tui.references import Reference
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
@@ -68,7 +69,7 @@ async def test_two_runs_side_by_side_over_one_chart_by_keys() -> None:
 async def test_figures_that_begin_alike_are_told_apart_and_the_place_of_the_chart_is_never_cut() -> None:
     stats = ["train rows 1", "train rows 12", "train rows 2", "MATH-500", "HumanEval"]
     async with cockpit(RUNS, size=(110, 30)) as (pilot, seat):
-        seat.store.quality = [("tau_linear_macro_of_all", stat, 0.3) for stat in stats]
+        seat.store.quality = [("tau_linear_macro_of_all", None, stat, False, 0.3) for stat in stats]
         await pilot.press("space", "j", "space", "6")
         await sees(pilot, "_…rain rows 1 ", "_…ain rows 12 ", "_…rain rows 2 ", "_…ll MATH-500 ", "_…l HumanEval ")
         await pilot.press("G")
@@ -183,6 +184,14 @@ def test_no_number_of_the_list_is_cut() -> None:
     for row in rows:
         assert all(len(text) <= width for text, width in zip(row[1:5], widths, strict=True)), row
         assert "…" not in "".join(row[1:5])
+
+
+def test_a_run_without_steps_is_held_against_a_reference_by_its_evaluations() -> None:
+    reference = Reference("mine", "mine", "", {("tau_linear_macro", "GSM8K"): 6.5})
+    key = ("tau_linear_macro", "GSM8K")
+    found = Comparison(make_run("one"), None, None, (0, 0), [], [], ({key: 3.25}, {}), evaluated=frozenset({key}))
+    assert [(row.label, row.a) for row in rows_of(found, reference)][1:] == [("tau_linear_macro GSM8K", "3.25 50 %")]
+    assert rows_of(replace(found, figures=({}, {})), reference) == []
 
 
 @pytest.mark.parametrize("size", [(40, 10), (64, 24), (170, 60)])
