@@ -255,8 +255,11 @@ async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
     }
 
 
-async def resume(session: Session, run_id: str) -> Run:
-    """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`."""
+async def resume(session: Session, run_id: str, warn: Callable[[str], None] = _ignore) -> Run:
+    """Go on from the newest checkpoint, as the run's next attempt; errors as in `launch`.
+
+    `warn` is told of a training that has none, and begins at its first step.
+    """
     detail = await session.ask(lambda store: store.detail(run_id))
     known = Mirror(run_id).read_record()
     async with (
@@ -264,6 +267,9 @@ async def resume(session: Session, run_id: str) -> Run:
         _registering(session, run_id, _state_of(detail), known) as register,
     ):
         started = await remote.resume(agent, run_id, before=register)
+    trains = started.record.kind == "train" and (started.record.config or {}).get("kind", "train") == "train"
+    if trains and started.status.checkpoint is None:
+        warn(f"{run_id} had saved no checkpoint: it begins at its first step, with what was prepared")
     return await _record_start(session, started)
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 BUSY_AFTER_S = 2.0
 _RETRY_S = 0.05
 _RETAKE_S = 1.0
-# As a client: how often the owner is asked what is new. As the owner: how often new hosts and runs are looked for
-# without being told.
+# As a client: how often the owner is asked what is new. As the owner: how often config.toml is looked at, and new hosts
+# and runs are looked for, without being told.
 _ATTEND_S = 0.5
 _REGROUP_S = 5.0
 
@@ -203,10 +203,7 @@ class Session:
                         collector.fail(error)
                     if task is None or task.done():
                         tasks[host] = asyncio.create_task(collector.collect())
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_REGROUP_S):
-                        await self._woken.wait()
-                self._woken.clear()
+                await self._rest()
         finally:
             for task in tasks.values():
                 task.cancel()
@@ -214,6 +211,16 @@ class Session:
                 with suppress(asyncio.CancelledError):
                     await asyncio.wait(tasks.values())
             await gathering.close()
+
+    async def _rest(self) -> None:
+        """Until the hosts are to be looked at again. What is asked meanwhile is judged by config.toml as it is."""
+        until = time.monotonic() + _REGROUP_S
+        while not self._woken.is_set() and time.monotonic() < until:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ATTEND_S):
+                    await self._woken.wait()
+            await self._reread()
+        self._woken.clear()
 
     async def _reread(self) -> None:
         """Take up what was changed in config.toml, but for aliases: rows that are in the store follow the old ones."""

@@ -100,7 +100,7 @@ def resume(run: RunName) -> None:
     from dflash_tui import control
 
     async def work(session: "Session") -> "Run":
-        return await control.resume(session, (await find(session, run)).run_id)
+        return await control.resume(session, (await find(session, run)).run_id, say)
 
     resumed = in_session(work)
     print(f"{resumed.run_id}: {resumed.state}, attempt {resumed.attempt}")

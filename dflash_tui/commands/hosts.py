@@ -10,7 +10,7 @@ from dflash_tui.commands import completion
 from dflash_tui.commands.examples import under
 from dflash_tui.commands.talk import in_person, in_session, say, store_options
 from dflash_tui.commands.words import AsJson
-from dflash_tui.errors import DflashError, ExitCode
+from dflash_tui.errors import ExitCode, UnreachableError
 
 if TYPE_CHECKING:
     from dflash_tui.machines import Look
@@ -85,7 +85,7 @@ def add(
     if not no_check:
         for one in in_person(lambda: machines.check(addition.spec)):
             if one.what == "reach" and not one.is_well:
-                raise DflashError(f"{one.sentence}; nothing was written: --no-check writes it all the same")
+                raise UnreachableError(f"{one.sentence}; nothing was written: --no-check writes it all the same")
             say(f"{'ok' if one.is_well else 'DO':2}  {one.what:9}  {visible(one.sentence)}")
     print(f"{name}: written to {addition.write()}")
 

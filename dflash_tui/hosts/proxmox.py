@@ -10,6 +10,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from dflash_tui.config import LOCAL, HostSpec
@@ -179,9 +180,11 @@ class ProxmoxHost:
         return UnreachableError(f"{self.name}: pct starts nothing in {self._where} ({said}): look at it on its node")
 
     async def _absence(self) -> str:
-        found = read_cluster(await self._ask_quietly([*self._root, _PVESH, *_CLUSTER]))
+        found = list[Container]()
+        with suppress(HostError):
+            found = await self.containers()
         for one in found:
-            if one.vmid == self._vmid:
+            if one.vmid == self._vmid and one.node is not None:
                 return (
                     f"{self._where} is not there: it lives on the node {one.node} now;"
                     f" set hosts.{self.name}.address to that node"

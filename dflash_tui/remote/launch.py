@@ -1,9 +1,11 @@
 """Start, stop, resume a run and ask for its state. Takes an agent and plain values, gives frozen ones back."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +84,10 @@ async def preflight(agent: AgentClient) -> Interpreter:
 def remedy(spec: HostSpec, python: str, workdir: str, missing: Sequence[str]) -> str:
     """How an interpreter gets the packages it lacks. A system's own refuses them: a `venv` in the workdir is found."""
     packages = " ".join(missing)
+    if python == sys.executable and find_spec("pip") is None:
+        # pipx and uv make environments that have none.
+        ways = "`pipx install --force '.[trainer]'` or `uv tool install --force '.[trainer]'`"
+        return f"install dflash-tui anew with what training takes, {ways} in its sources, {another(spec)}"
     if spec.python or python.startswith(f"{workdir}/venv/"):
         return f"{python} -m pip install {packages} there, {another(spec)}"
     venv = f"{workdir}/venv"
@@ -139,8 +145,9 @@ async def launch(
 
 
 async def resume(agent: AgentClient, run_id: str, *, before: Before | None = None) -> LaunchedRun:
-    """Go on as a new attempt, with the code and config of the last one: a training from its newest checkpoint, a script
-    from its beginning (it may find DFLASH_ATTEMPT above 1, and what it left in its folder)."""
+    """Go on as a new attempt, with the code and config of the last one: a training from its newest checkpoint, or from
+    its first step with what was prepared for it; a script from its beginning (it may find DFLASH_ATTEMPT above 1, and
+    what it left in its folder)."""
     found = await status(agent, run_id)
     _refuse_to_resume(found, agent.host.name)
     folder = f"{agent.workdir}/dflash-runs/{run_id}"
@@ -156,11 +163,6 @@ async def resume(agent: AgentClient, run_id: str, *, before: Before | None = Non
     attempt = f"{folder}/attempts/{found.attempt}"
     spec, config = await read_json(agent, f"{attempt}/spec.json", f"{attempt}/config.json")
     if record.kind == "train":
-        if found.checkpoint is None:
-            raise HostError(
-                f"run {run_id} on {agent.host.name} has saved no checkpoint,"
-                " so there is nothing to resume: launch it anew"
-            )
         record = replace(record, log=f"{folder}/train_log.jsonl")
         spec["python"] = asdict(await preflight(agent))
     return await start_attempt(agent, record, (found.attempt or 0) + 1, spec, config, before)

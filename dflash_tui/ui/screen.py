@@ -127,7 +127,7 @@ class MainScreen(Screen[None]):
 
     async def _resume(self, run: Run) -> None:
         tell(self, f"resuming {run.name} on {run.host} ...")
-        now = await self.seat.resume(run.run_id)
+        now = await self.seat.resume(run.run_id, lambda words: tell(self, words, "warning"))
         attempt = f", attempt {now.attempt}" if now.attempt else ""
         tell(self, f"{now.name} is {now.state} on {now.host}{attempt}")
 

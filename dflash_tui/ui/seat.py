@@ -73,7 +73,7 @@ class Seat(Protocol):
     async def stop(self, run_id: str, *, kill: bool = False) -> Run:
         """Returns once the run has ended and that is recorded."""
 
-    async def resume(self, run_id: str) -> Run: ...
+    async def resume(self, run_id: str, warn: Callable[[str], None]) -> Run: ...
 
     async def forget(self, run_id: str) -> None:
         """Take a run off this machine; its host is not touched."""
@@ -179,11 +179,11 @@ class SessionSeat:
         self._reconsider()
         return await control.stop(self._session, run_id, kill=kill)
 
-    async def resume(self, run_id: str) -> Run:
+    async def resume(self, run_id: str, warn: Callable[[str], None]) -> Run:
         from dflash_tui import control
 
         self._reconsider()
-        return await control.resume(self._session, run_id)
+        return await control.resume(self._session, run_id, warn)
 
     async def forget(self, run_id: str) -> None:
         from dflash_tui import control

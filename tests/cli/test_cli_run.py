@@ -100,6 +100,15 @@ def test_a_run_that_is_followed_ends_with_its_report() -> None:
     assert "unknown key 'lrr'" in refused(dflash("clone", first, "--set", "lrr=1"), 2)
 
 
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew_and_says_so() -> None:
+    run_id = dflash("launch", "tiny", "--set", "total_steps=100000", *SMALL).out.strip()
+    assert dflash("stop", run_id, "--kill", "--yes").code == 0
+    said = dflash("resume", run_id)
+    assert (said.code, said.out) == (0, f"{run_id}: running, attempt 2\n"), said.err
+    assert said.err.endswith("had saved no checkpoint: it begins at its first step, with what was prepared\n")
+    assert dflash("stop", run_id, "--kill", "--yes").code == 0
+
+
 def test_an_interpreter_without_torch_starts_nothing(home: Path) -> None:
     bare = home / "bare"
     bare.mkdir(parents=True)

@@ -284,10 +284,14 @@ async def test_resume_refuses_where_there_is_nothing_to_resume(start: Start, age
     await ended(agent, "done-1")
     with pytest.raises(HostError, match="run done-1 on local has finished all its steps"):
         await resume(agent, "done-1")
+
+
+async def test_a_run_without_a_checkpoint_begins_anew_in_its_folder(start: Start, agent: AgentClient) -> None:
     await start("bare-1", on_term="die")
     await stop(agent, "bare-1", grace_s=10)
-    with pytest.raises(HostError, match="run bare-1 on local has saved no checkpoint"):
-        await resume(agent, "bare-1")
+    again = await resume(agent, "bare-1")
+    assert (again.status.state, again.status.attempt, again.status.checkpoint) == (RunState.RUNNING, 2, None)
+    await stop(agent, "bare-1", grace_s=10)
 
 
 @pytest.mark.parametrize(

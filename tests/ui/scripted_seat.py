@@ -302,7 +302,7 @@ class ScriptedSeat:
         self.advanced(run_id)
         return run
 
-    async def resume(self, run_id: str) -> Run:
+    async def resume(self, run_id: str, warn: Callable[[str], None]) -> Run:
         self.said.append(("resume", run_id))
         await self.gate.wait()
         self._fail()
