@@ -53,7 +53,8 @@ def status(run: RunName, as_json: AsJson = False) -> None:
     if as_json:
         output.dump_json(tree, sys.stdout)
         return
-    rows = [[key, value] for key, value in tree.items() if value is not None]
+    # Whoever reads a process's number will paste it: 24915, not 24,915.
+    rows = [[key, str(value) if key == "pid" else value] for key, value in tree.items() if value is not None]
     print(output.draw_table(["", tree["run_id"]], rows[1:]))
 
 

@@ -102,6 +102,7 @@ def test_a_run_that_is_followed_ends_with_its_report() -> None:
 
 def test_a_run_that_was_killed_before_its_first_checkpoint_begins_anew_and_says_so() -> None:
     run_id = dflash("launch", "tiny", "--set", "total_steps=100000", *SMALL).out.strip()
+    assert f" {status(run_id)['pid']}\n" in dflash("status", run_id).out.replace("  ", " ")
     assert dflash("stop", run_id, "--kill", "--yes").code == 0
     said = dflash("resume", run_id)
     assert (said.code, said.out) == (0, f"{run_id}: running, attempt 2\n"), said.err
