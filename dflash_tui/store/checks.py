@@ -11,8 +11,8 @@ It may name these parameters and no others:
 
     $run             the run_id
     $now             unix seconds by this machine's clock
-    $recent          none of the newest 3,000 rows with a step has a lower one: it keeps `order by ... limit` from
-                     sorting a million rows
+    $recent          none of the newest 3,000 rows with a step has a lower one, or of the newest `rows` if that is a
+                     threshold of the check and more: it keeps `order by ... limit` from sorting a million rows
     $baseline        the run_id of the run to hold this one against; null for none
     $length_edges    [1500, 3000], the limits of the length buckets (config.toml)
     $needs           what panels cannot do without: a list of {panel, keys, logged}
@@ -22,6 +22,7 @@ A check whose keys nobody logged is silent: `unlogged` tells of them. One that c
 own, a warning, for nobody knows then.
 """
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
@@ -36,13 +37,14 @@ from dflash_tui.store.check_files import Check, load_checks
 from dflash_tui.store.panel_cache import Answers, Found
 from dflash_tui.store.panel_files import load_panels
 from dflash_tui.store.panel_report import View
-from dflash_tui.store.panel_windows import Rows, newest
+from dflash_tui.store.panel_windows import NUM_RECENT, Rows, newest
 from dflash_tui.store.selects import Selected, SelectError, Statement, place, select, statements
 from dflash_tui.text import did_you_mean, visible
 
 Thresholds = Mapping[str, Mapping[str, float]]
 
-_NUM_RECENT = 3000
+# More rows than any run has: a threshold may be infinite, and is then told by its check.
+_MAX_RECENT = 1e12
 _MAX_FINDINGS = 50
 _MAX_STEPS = 1000
 
@@ -109,16 +111,20 @@ class _Parameters:
             "baseline": question.baseline if question.baseline != question.run_id else None,
             "length_edges": list(question.length_edges),
         }
-        self._asked = {"recent": self._recent, "needs": self._needs}
+        self._recent: dict[int, int | None] = {}
 
     def of(self, check: Check, statement: Statement) -> dict[str, Any]:
         own = check.thresholds | self._set(check)
-        for name in statement.names - own.keys() - self._known.keys():
-            if name not in self._asked:
-                known = did_you_mean(f"${name}", [f"${known}" for known in (*own, *self._known, *self._asked)])
-                raise SelectError(f"{place(check, statement.line)}: unknown parameter ${name}: {known}")
-            self._known[name] = self._asked[name]()
-        return self._known | own
+        known = self._known | own
+        for name in statement.names - known.keys():
+            if name == "recent":
+                known[name] = self._recent_of(own.get("rows", 0))
+            elif name == "needs":
+                known[name] = self._known[name] = self._needs()
+            else:
+                hint = did_you_mean(f"${name}", [f"${one}" for one in (*own, *self._known, "recent", "needs")])
+                raise SelectError(f"{place(check, statement.line)}: unknown parameter ${name}: {hint}")
+        return known
 
     def _set(self, check: Check) -> dict[str, float]:
         chosen = self._thresholds.get(check.name, {})
@@ -130,9 +136,12 @@ class _Parameters:
                 )
         return dict(chosen)
 
-    def _recent(self) -> int | None:
-        end = (self._view.state.generation, self._view.state.line_no)
-        return newest(self._view.cursor, self._known["run"], Rows(_NUM_RECENT, None, None), end).first
+    def _recent_of(self, num_rows: float) -> int | None:
+        n = math.ceil(num_rows) if NUM_RECENT < num_rows < _MAX_RECENT else NUM_RECENT
+        if n not in self._recent:
+            end = (self._view.state.generation, self._view.state.line_no)
+            self._recent[n] = newest(self._view.cursor, self._known["run"], Rows(n, None, None), end).first
+        return self._recent[n]
 
     def _needs(self) -> list[dict[str, Any]]:
         return [

@@ -19,19 +19,20 @@ training as (
     order by generation desc, line_no desc limit 500)
 ),
 figures as (
-  select e.step, tau, e.walk, coalesce(e.teacher, t.teacher) as teacher, coalesce(e.accuracy, t.accuracy) as p
+  select e.step, tau, e.walk, if(isfinite(e.teacher), e.teacher, t.teacher) as teacher,
+    if(isfinite(e.accuracy), e.accuracy, t.accuracy) as p
   from newest e, training t
 ),
 held as (
   select *, case when isfinite(walk) then walk when isfinite(teacher) then teacher
-      when p < 1 then (1 - p ** $block) / (1 - p) end as promised,
+      when p < 1 then (1 - p ** $block) / (1 - p) when p = 1 then $block end as promised,
     case when isfinite(walk) then 'walk_accept_len' when isfinite(teacher) then 'accept_len'
       else format('accuracy {:.3g}', p) end as source
   from figures
 )
 select 'warning' as severity,
-  format('decoding accepts {:.3g} tokens a round at step {}, teacher forcing promises {:.3g} ({}): {:.0f} % of it', tau,
-    coalesce(format('{:,}', step), '?'), promised, source, 100 * tau / promised) as sentence,
+  format('decoding accepts {:.3g} token{} a round at step {}, teacher forcing promises {:.3g} ({}): {:.0f} % of it', tau,
+    if(round(tau, 2) = 1, '', 's'), coalesce(format('{:,}', step), '?'), promised, source, 100 * tau / promised) as sentence,
   list_filter([step], lambda s: s is not null) as steps,
   {'tau': tau, 'promised': promised, 'accuracy': p} as "values"
 from held where promised >= $least and tau < $share * promised;

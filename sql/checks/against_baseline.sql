@@ -52,9 +52,10 @@ told as (
   from worse, ends
   union all
   select 'info', 0, 0,
-    format('nothing was held against the baseline {}: it has {:,} rows at steps {:,}..{:,}',
-      (select any_value(name) from runs where run = $baseline), (select count(*) from theirs), first_step, last_step),
-    [first_step, last_step], {'metric': null, 'median': null, 'baseline': null, 'n': (select count(*) from theirs)}
-  from ends where n_mine >= $min_rows and (select count(*) from theirs) < $min_rows
+    format('nothing was held against the baseline {}: it has {:,} row{} at steps {:,}..{:,}',
+      (select any_value(name) from runs where run = $baseline), n_theirs, if(n_theirs = 1, '', 's'), first_step,
+      last_step),
+    [first_step, last_step], {'metric': null, 'median': null, 'baseline': null, 'n': n_theirs}
+  from ends, (select count(*) as n_theirs from theirs) where n_mine >= $min_rows and n_theirs < $min_rows
 )
 select severity, sentence, steps, "values" from told order by place, size desc;

@@ -30,12 +30,15 @@ ends as (
   from buckets group by metric
 )
 select 'warning' as severity,
-  format('{} is {:.3g} on {} sequences and {:.3g} on {} ones ({:,} and {:,} of the last rows): {:.2g} times as much',
-    metric, high.mean, high.bucket, low.mean, low.bucket, high.n, low.n, high.mean / low.mean) as sentence,
+  format('{} is {:.3g} on {} sequences and {:.3g} on {} ones ({:,} and {:,} of the last rows)', metric, high.mean,
+    high.bucket, low.mean, low.bucket, high.n, low.n)
+    || case when low.mean <= 0 then '' when high.mean < 10 * low.mean
+        then format(': {:.2g} times as much', high.mean / low.mean)
+      when high.mean < 1e6 * low.mean then format(': {:,.0f} times as much', high.mean / low.mean)
+      else format(': {:.3g} times as much', high.mean / low.mean) end as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
   {'metric': metric, 'high': high.mean, 'high_bucket': high.bucket, 'low': low.mean, 'low_bucket': low.bucket}
     as "values"
 from ends
-where low.mean > 0 and high.mean > $ratio * low.mean
-  and high.mean - low.mean > $errors * sqrt(high.variance + low.variance)
+where high.mean > $ratio * low.mean and high.mean - low.mean > $errors * sqrt(high.variance + low.variance)
 order by metric;

@@ -32,11 +32,11 @@ told as (
   from worst where n_bad > 0
 )
 select case when lasts then 'critical' when s.size >= $streak then 'warning' else 'info' end as severity,
-  case when s.size >= $streak then format('loss or grad_norm is not finite in {:,} rows in a row, steps {}..{}', s.size,
-      coalesce(format('{:,}', s.first_step), '?'), coalesce(format('{:,}', s.last_step), '?'))
-      || if(lasts, ', up to now', '') || format('; in {:,} of {:,} rows in all', n_bad, n)
-    else format('loss or grad_norm is not finite in {:,} of {:,} rows, at most {:,} in a row, last at step {}',
-      n_bad, n, s.size, coalesce(format('{:,}', newest.last_step), '?')) end as sentence,
+  case when s.size >= $streak then format('loss or grad_norm is not finite in {:,} row{} in a row, steps {}..{}', s.size,
+      if(s.size = 1, '', 's'), coalesce(format('{:,}', s.first_step), '?'), coalesce(format('{:,}', s.last_step), '?'))
+      || if(lasts, ', up to now', '') || format('; in {:,} of {:,} row{} in all', n_bad, n, if(n = 1, '', 's'))
+    else format('loss or grad_norm is not finite in {:,} of {:,} row{}, at most {:,} in a row, last at step {}',
+      n_bad, n, if(n = 1, '', 's'), s.size, coalesce(format('{:,}', newest.last_step), '?')) end as sentence,
   list_filter([s.first_step, s.last_step], lambda step: step is not null) as steps,
   {'longest': s.size, 'n': n_bad, 'rows': n} as "values"
 from told;

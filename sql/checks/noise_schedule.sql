@@ -10,13 +10,15 @@
 -- next: look at the panel noise beside lr, and at what the trainer adds the noise to (`noise.on`)
 with declared as materialized (
   select place, lead(place, 1, 9_000_000_000_000_000_000) over (order by place) as until,
-    try_cast(c->>'lr' as double) as peak,
+    nullif(try_cast(c->>'lr' as double), 0) as peak,
     coalesce(c->'noise'->>'kind', 'none') as kind, coalesce(try_cast(c->'noise'->>'std' as double), 0) as std,
-    coalesce(c->'noise'->>'schedule', 'const') as shape,
-    coalesce(try_cast(c->>'total_steps' as double), (select any_value(total_steps) from runs where run = $run)) as total
+    coalesce(c->'noise'->>'schedule', 'const') as shape, total
   from (
-    select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c from other_rows
-    where run = $run and event = 'start' and (extra->'config'->'noise'->>'kind') is not null)
+    select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c,
+      last_value(coalesce(try_cast(extra->'config'->>'total_steps' as double),
+        try_cast(extra->>'total_steps' as double)) ignore nulls) over (order by generation, line_no) as total
+    from other_rows where run = $run and event = 'start')
+  where (c->'noise'->>'kind') is not null
 ),
 seen as not materialized (
   select step, noise_std, if(isfinite(lr), lr, null) as lr, generation * 1_000_000_000_000 + line_no as place
@@ -27,10 +29,11 @@ compared as (
       when kind = 'none' then 0
       when shape = 'const' then std
       when shape = 'follow_lr' then std * lr / peak
-      when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, (step - 1) / total)))) end as wanted,
+      when shape = 'cosine' and total between 1 and 1e15
+        then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, (step - 1) / total)))) end as wanted,
     -- A cosine that a log counts from 1 on moves so much within one step at its steepest.
-    greatest(abs(noise_std - wanted) / if(kind = 'none' or std = 0, 1e-9, std)
-      - if(kind <> 'none' and shape = 'cosine', pi() / 2 / total, 0), 0) as gap
+    nullif(abs(noise_std - wanted) / if(kind = 'none' or std = 0, 1e-9, std)
+      - if(kind <> 'none' and shape = 'cosine', pi() / 2 / total, 0), 'nan') as gap
   from seen join declared d on seen.place >= d.place and seen.place < d.until
 ),
 worst as (

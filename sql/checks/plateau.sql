@@ -32,8 +32,8 @@ rates as (
 )
 select if(now < $lr_share * peak, 'info', 'warning') as severity,
   format('the loss {} by {:.2g} % ({:.2g} to {:.2g} % by its interval) over the last {:,} rows, at {:.3g}: a plateau',
-    if(rise > 0, 'rose', 'fell'), abs(100 * rise / level), -100 * (rise + 2 * error) / level,
-    -100 * (rise - 2 * error) / level, n, level)
+    case when rise > 0 then 'rose' when rise < 0 then 'fell' else 'moved' end, 100 * abs(rise) / level,
+    100 * (abs(rise) - 2 * error) / level, 100 * (abs(rise) + 2 * error) / level, n, level)
     || if(now < $lr_share * peak, format('; lr is down to {:.2g} of its peak', now / peak), '') as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
   {'fell_pct': -100 * rise / level, 'error_pct': 100 * error / level, 'level': level, 'n': n} as "values"

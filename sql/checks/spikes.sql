@@ -19,13 +19,14 @@ whole as (
   from seen
 ),
 starts as (
-  select extra->'config' as c from other_rows where run = $run and event = 'start'
+  select extra->'config' as c, last_value(coalesce(try_cast(extra->'config'->>'total_steps' as double),
+      try_cast(extra->>'total_steps' as double)) ignore nulls) over (order by generation, line_no) as total
+  from other_rows where run = $run and event = 'start'
 ),
 declared as (
   select coalesce(max(coalesce(try_cast(c->>'warmup_steps' as double),
-    round(try_cast(c->>'warmup_ratio' as double) * coalesce(try_cast(c->>'total_steps' as double), total_steps)))), 0)
-      as warm
-  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
+    round(try_cast(c->>'warmup_ratio' as double) * total))), 0) as warm
+  from starts
 ),
 high as (
   select step, g, generation * 1_000_000_000_000 + line_no as place, middle, g / middle as times
@@ -35,8 +36,9 @@ high as (
     and (g > $factor * middle or g > $least * middle and ln(g / middle) > $spreads * spread)
 )
 select 'warning' as severity,
-  format('grad_norm spiked to {:.4g} at step {}, {:,.0f} times its median of {:.3g}', max(g),
-    coalesce(format('{:,}', arg_max(step, g)), '?'), max(times), any_value(middle))
+  format('grad_norm spiked to {:.4g} at step {}, {} times its median of {:.3g}', max(g),
+    coalesce(format('{:,}', arg_max(step, g)), '?'),
+    if(max(times) < 1e6, format('{:,.0f}', max(times)), format('{:.3g}', max(times))), any_value(middle))
     || if(count(*) > 1, format('; {:,} more, the last at step {}', count(*) - 1,
       coalesce(format('{:,}', arg_max(step, place)), '?')), '') as sentence,
   (list(step order by g desc) filter (step is not null))[:20] as steps,

@@ -16,13 +16,13 @@ recent as (
   order by place desc limit $rows::bigint
 ),
 sides as (
-  select (select median(y) from recent) as now, median(y) as before, count(*) as n_before,
-    (select min(step) from recent) as first_step, (select max(step) from recent) as last_step
-  from seen where place < (select min(place) from recent)
+  select now, n, first_step, last_step, before, n_before
+  from (select median(y) as now, count(*) as n, min(step) as first_step, max(step) as last_step from recent),
+    (select median(y) as before, count(*) as n_before from seen where place < (select min(place) from recent))
 )
 select 'warning' as severity,
   format('throughput is down to {:,.0f} tokens/s over the last {:,} rows, from {:,.0f} before: {:.1f} % less', now,
-    $rows::bigint, before, 100 * (1 - now / before)) as sentence,
+    n, before, 100 * (1 - now / before)) as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
   {'now': now, 'before': before, 'drop_pct': 100 * (1 - now / before)} as "values"
 from sides where n_before >= $rows and now < (1 - $drop) * before;

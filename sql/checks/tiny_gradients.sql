@@ -9,8 +9,8 @@
 -- cache: run
 -- next: compare grad_norm with a run that learns (`dflash-tui compare`); look at the loss and the learning rate
 with seen as not materialized (
-  select step, grad_norm, if(isfinite(grad_norm) and grad_norm > 0, grad_norm, null) as g, generation, line_no
-  from core where run = $run and grad_norm is not null
+  select step, if(grad_norm > 0, grad_norm, null) as g, generation, line_no
+  from core where run = $run and isfinite(grad_norm) and grad_norm >= 0
 ),
 recent as (
   select median(g) as middle, count(g) as n, count(*) as num_rows, min(step) as first_step, max(step) as last_step

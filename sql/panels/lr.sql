@@ -24,19 +24,21 @@ buckets as (
   from seen group by bucket
 ),
 starts as (
-  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
+  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c,
+    last_value(coalesce(try_cast(extra->'config'->>'total_steps' as double), try_cast(extra->>'total_steps' as double))
+      ignore nulls) over (order by generation, line_no) as total
   from other_rows where run = $run and event = 'start'
 ),
 declared as (
-  select place, try_cast(c->>'lr' as double) as peak, c->>'lr_schedule' as shape,
-    coalesce(try_cast(c->>'total_steps' as double), total_steps) as total,
+  select place, try_cast(c->>'lr' as double) as peak, c->>'lr_schedule' as shape, total,
     round(coalesce(try_cast(c->>'warmup_ratio' as double), 0) * total) as warm
-  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
-  where (c->>'lr_schedule') in ('constant', 'cosine', 'linear')
+  from starts where (c->>'lr_schedule') in ('constant', 'cosine', 'linear')
 ),
 held as (
-  select b.*, list_transform([middle - 1, middle], lambda nth: peak * case when nth < warm then greatest(nth, 0) / warm
+  select b.*, list_transform([middle - 1, middle], lambda nth: peak * case
+    when warm > 0 and nth < warm then greatest(nth, 0) / warm
     when shape = 'constant' then 1
+    when total is null then null
     when shape = 'cosine' then 0.5 + 0.5 * cos(pi() * least(1, (nth - warm) / greatest(1, total - warm)))
     when shape = 'linear' then greatest(0, 1 - (nth - warm) / greatest(1, total - warm)) end) as ends
   from buckets b asof left join declared d on b.place >= d.place

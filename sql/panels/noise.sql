@@ -23,20 +23,22 @@ buckets as (
   from seen group by bucket
 ),
 starts as (
-  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c
+  select generation * 1_000_000_000_000 + line_no as place, extra->'config' as c,
+    last_value(coalesce(try_cast(extra->'config'->>'total_steps' as double), try_cast(extra->>'total_steps' as double))
+      ignore nulls) over (order by generation, line_no) as total
   from other_rows where run = $run and event = 'start'
 ),
 declared as (
   select place, c->'noise'->>'kind' as kind, try_cast(c->'noise'->>'std' as double) as std,
-    coalesce(c->'noise'->>'schedule', 'const') as shape, try_cast(c->>'lr' as double) as peak,
-    coalesce(try_cast(c->>'total_steps' as double), total_steps) as total
-  from starts, (select any_value(total_steps) as total_steps from runs where run = $run)
-  where (c->'noise'->>'kind') is not null
+    coalesce(c->'noise'->>'schedule', 'const') as shape, nullif(try_cast(c->>'lr' as double), 0) as peak, total
+  from starts where (c->'noise'->>'kind') is not null
 ),
 held as (
-  select b.*, list_transform([middle - 1, middle], lambda nth: case when kind = 'none' then 0 when shape = 'const' then std
+  select b.*, list_transform([middle - 1, middle], lambda nth: case when kind = 'none' then 0
+    when shape = 'const' then std
     when shape = 'follow_lr' then std * lr / peak
-    when shape = 'cosine' then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, nth / total)))) end) as ends
+    when shape = 'cosine' and total > 0
+      then std * (0.5 + 0.5 * cos(pi() * greatest(0, least(1, nth / total)))) end) as ends
   from buckets b asof left join declared d on b.place >= d.place
 )
 select step, mean, if(abs(mean - ends[2]) < abs(mean - ends[1]), ends[2], ends[1]) as declared, min, max, n, nonfinite

@@ -15,7 +15,7 @@ from dflash_tui.store.check_files import load_checks
 from dflash_tui.store.database import Database
 
 from .conftest import Judge
-from .made_log import CONFIG, PEAK_LR, Row, lr_at, rows, start, story, write_log
+from .made_log import Row, rows, start, story, write_log
 
 BUNDLED = sorted(file.stem for file in (paths.bundled("sql") / "checks").glob("*.sql"))
 
@@ -147,37 +147,6 @@ def test_a_streak_that_lasts_is_critical_and_comes_first(store: Database, judge:
     assert "10 rows in a row, steps 3,991..4,000, up to now" in found["nan_streak"].sentence
     few = judge(changed(loss=lambda s, r, d: math.nan if s % 1_000 == 7 else r["loss"]))
     assert few["nan_streak"].severity == "info" and "4 of 4,000 rows" in few["nan_streak"].sentence
-
-
-@pytest.mark.parametrize("shape", ["constant", "linear"])
-def test_a_declared_schedule_that_is_kept_is_silent(judge: Judge, shape: str) -> None:
-    total, warm = 2_000, 80
-
-    def rate(step: int) -> float:
-        if step < warm:
-            return PEAK_LR * step / warm
-        return PEAK_LR * (1 if shape == "constant" else (total - step) / (total - warm))
-
-    config = {"lr": PEAK_LR, "lr_schedule": shape, "warmup_ratio": 0.04, "total_steps": total}
-    kept = [start(config), *({"step": s + 1, "lr": rate(s)} for s in range(total))]
-    assert "lr_schedule" not in judge(kept)
-    # What it was held against is another schedule, not a typing error that holds of any.
-    config["lr_schedule"] = "cosine"
-    assert "lr_schedule" in judge(kept)
-
-
-def test_a_resume_declares_its_schedule_anew(judge: Judge) -> None:
-    first = [{"step": s, "lr": lr_at(s)} for s in range(1, 3_001)]
-    second = [{"step": s, "lr": 1e-4} for s in range(3_001, 5_001)]
-    again = start(CONFIG | {"lr": 1e-4, "lr_schedule": "constant", "warmup_ratio": 0}) | {"resumed_from_step": 3_000}
-    assert "lr_schedule" not in judge([start(), *first, again, *second])
-    assert "at step 3,001" in judge([start(), *first, *second])["lr_schedule"].sentence
-
-
-def test_noise_without_a_declaration_of_it_is_off(judge: Judge) -> None:
-    made = [{"step": s, "noise_std": 0.01} for s in range(1, 300)]
-    assert "noise_schedule" in judge([start({"noise": {"kind": "none", "std": 0.05, "schedule": "const"}}), *made])
-    assert "noise_schedule" not in judge([start({"lr": 1.0}), *made])
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,31 @@ def test_a_resume_is_held_against_its_own_start_event(store: Database, tmp_path:
     assert column(one(store, "noise"), "declared")[30:] == [0] * 10
 
 
+def test_each_start_event_has_its_own_total_steps(store: Database, tmp_path: Path) -> None:
+    config = {key: CONFIG[key] for key in ("lr", "lr_schedule", "warmup_ratio")}
+    config |= {"noise": {"kind": "gaussian", "std": 0.1, "schedule": "cosine"}}
+    parts: list[Any] = []
+    for first, total in ((1, 100), (51, 200)):
+        noise = [(s, 0.1 * (0.5 + 0.5 * math.cos(math.pi * s / total))) for s in range(first, first + 50)]
+        parts.append({"event": "start", "total_steps": total, "config": config})
+        parts.append([{"step": s, "lr": lr_at(s, total=total), "noise_std": std} for s, std in noise])
+    store.ingest("run", write(tmp_path / "log.jsonl", *parts))
+    for name in ("lr", "noise"):
+        assert column(one(store, name), "declared") == pytest.approx(column(one(store, name), "mean")), name
+
+
+def test_a_schedule_of_unknown_length_is_none_and_one_without_a_warm_up_begins_at_0(
+    store: Database, tmp_path: Path
+) -> None:
+    config = {"lr": 0.01, "lr_schedule": "cosine", "noise": {"kind": "gaussian", "std": 0.1, "schedule": "cosine"}}
+    rows = [{"step": s, "lr": 0.01, "noise_std": 0.1} for s in range(10)]
+    store.ingest("run", write(tmp_path / "log.jsonl", {"event": "start", "config": config}, rows))
+    assert set(column(one(store, "lr"), "declared")) == set(column(one(store, "noise"), "declared")) == {None}
+    config |= {"lr_schedule": "constant"}
+    store.ingest("run", write(tmp_path / "log.jsonl", {"event": "start", "config": config, "total_steps": 100}, rows))
+    assert set(column(one(store, "lr"), "declared")) == {0.01}
+
+
 @pytest.mark.parametrize("config", [None, {}, {"lr": 0.01}, {**CONFIG, "lr_schedule": "by ear", "noise": None}])
 def test_nothing_is_declared_that_was_not(store: Database, tmp_path: Path, config: Any) -> None:
     log = write(tmp_path / "log.jsonl", {"event": "start", "config": config}, steps(1, 20))
