@@ -25,7 +25,7 @@ UNNAMED = "unnamed"
 # The stat of a figure that is of training, where there is the same of evaluations; before its slot, if it has one.
 TRAINED = "train rows"
 EVALUATED = "evaluation"
-NOWHERE = "none in these steps"
+NOWHERE = "none to compare"
 # What evaluations and train rows both know.
 _POSITIONS = "position_acc"
 _OF_BOTH = (("accept_len", LAST), ("ddtree_streak8", LAST), (_POSITIONS, "1"))

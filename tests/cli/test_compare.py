@@ -91,7 +91,7 @@ def test_training_never_stands_beside_an_evaluation(tmp_path: Path) -> None:
     assert held["position_acc", "1"] == ("train rows", 0.5, 0.5)
     assert held["full_block_rate", "last"] == (None, None, None)
     words = dflash("compare", "two", "--reference", "story").out
-    assert "evaluation" in words and "train rows" in words and "none in these steps" in words
+    assert "evaluation" in words and "train rows" in words and "none to compare" in words
 
     # Where both have the evaluation, that is what is told, and nothing else.
     ingest(tmp_path, "three", range(1, 11), 1.0, CONFIG, *trained, held_out)
