@@ -5,6 +5,7 @@ Escaping them so that they can be read is the caller's work; here they only beco
 """
 
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -75,6 +76,20 @@ def fit_middle(text: str, width: int) -> str:
     if tail[0] == "":
         tail[0] = " "  # the right half of a wide character
     return fit(text, width - len(tail)) + "".join(tail)
+
+
+def shares(widths: Sequence[int], room: int) -> list[int]:
+    """What each of some texts side by side gets of `room` cells, at least one: the longest give way first."""
+    most = max(widths, default=0)
+    while most > 1 and sum(min(width, most) for width in widths) > room:
+        most -= 1
+    got = [min(width, most) for width in widths]
+    left = room - sum(got)
+    for i, width in enumerate(widths):
+        if left > 0 and got[i] < width:
+            got[i] += 1
+            left -= 1
+    return got
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dflash_tui.charts.band import Edges, draw_band
 from dflash_tui.charts.canvas import Canvas, Role
-from dflash_tui.charts.cells import fit, text_width
+from dflash_tui.charts.cells import fit, shares, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID, Dots
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
 from dflash_tui.charts.marks import LEVEL, cross_out, draw_cursor, draw_level, draw_marks, label_marks, point_beyond
@@ -22,6 +22,7 @@ from dflash_tui.charts.tally import Tally
 _LOOKS = ((Role.DATA, SOLID), (Role.SECOND, DOTTED), (Role.THIRD, DASHED))
 _MIN_ROWS_FOR_NOTES = 4
 _MIN_ROWS_FOR_UNIT = 9
+_MIN_NAME = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +145,36 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence
     has_unit = bool(unit) and canvas.height >= _MIN_ROWS_FOR_UNIT
     if canvas.height < _MIN_ROWS_FOR_NOTES or not (has_unit or has_legend or levels or notes):
         return 0
-    left = [(unit, Role.LABEL)] if unit and has_unit else []
-    left += [(f"{LEVEL * 2} {level.name}", Role.TEXT) for level in levels]
+    entries = [(LEVEL * 2, level.name, Role.TEXT) for level in levels]
     if has_legend:
         looks = [(lines.names[i], *_LOOKS[i]) for i in there]
-        left += [(f"{PATTERN_SAMPLES[pattern]} {name}", role) for name, role, pattern in looks]
+        entries += [(PATTERN_SAMPLES[pattern], name, role) for name, role, pattern in looks]
     notes = fit(notes, canvas.width)
     canvas.write_right(canvas.width, 0, notes, Role.BAD)
-    x, end = 0, canvas.width - (text_width(notes) + 2 if notes else 0)
-    for text, role in left:
+    _write_legend(canvas, unit if has_unit else None, entries, canvas.width - (text_width(notes) + 2 if notes else 0))
+    return 1
+
+
+def _write_legend(canvas: Canvas, unit: str | None, entries: list[tuple[str, str, Role]], end: int) -> None:
+    """Unit, and sample and name of each entry, in the first row up to `end`. What is too long gives way in this order:
+    samples, then all names down to four cells, then the unit."""
+
+    def cells_of(most: int) -> int:
+        return sum(len(sample) + 1 + min(text_width(name), most) + 2 for sample, name, _ in entries)
+
+    head = text_width(unit) + 2 if unit else 0
+    if head + cells_of(canvas.width) - 2 > end:
+        entries = [(sample[:2], name, role) for sample, name, role in entries]
+    if unit and (not entries or head + cells_of(_MIN_NAME) - 2 <= end):
+        canvas.write(0, 0, fit(unit, end), Role.LABEL)
+    else:
+        head = 0
+    widths = shares([text_width(name) for _, name, _ in entries], end - head - cells_of(0) + 2)
+    x = head
+    for (sample, name, role), width in zip(entries, widths, strict=True):
+        text = f"{sample} {fit(name, width)}"
         canvas.write(x, 0, fit(text, end - x), role)
         x += text_width(text) + 2
-    return 1
 
 
 def draw_series(

@@ -7,9 +7,10 @@ is drawn of one run alone stands in `line`.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from dflash_tui.charts.canvas import Canvas, Role
-from dflash_tui.charts.cells import fit, text_width
+from dflash_tui.charts.cells import fit, fit_middle, text_width
 from dflash_tui.charts.dots import DASHED, DOTTED, PATTERN_SAMPLES, SOLID
 from dflash_tui.charts.frame import Frame, draw_axes, lay_out
 from dflash_tui.charts.line import draw_series
@@ -25,17 +26,26 @@ _OTHERS = (Role.MUTED, DOTTED)
 _GAP = "  "
 _SIGNS_A_TRACE = 3
 _MIN_ROWS_FOR_LEGEND = 3
+_MIN_NAME = 6
+_MIN_BARE_NAME = 3
+
+# Where a part of the legend stands, what it says, and how much of it has to be seen.
+_Entry = tuple[int, int, str, Role, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One line. `sign` is one cell; `name` stands behind it in the legend. `is_other`: no run, figures of others."""
+    """One line. `sign` is one cell; `name` stands behind it in the legend, and `figure`, which is not cut.
+
+    `is_other`: no run, figures of others.
+    """
 
     sign: str
     name: str
     xs: Sequence[float | None]
     values: Sequence[float | None]
     is_other: bool = False
+    figure: str = ""
 
 
 def draw_overlay(
@@ -111,23 +121,48 @@ def _draw_legend(
     levels: Sequence[Level],
     unit: str | None,
 ) -> int:
-    """Who is who, in as many rows as that takes and at most a third of the canvas. Returns how many."""
+    """Who is who, in as many rows as that takes and at most a third of the canvas. Returns how many.
+
+    Where that is too few all names become shorter, then the figures go, so that no run is lost.
+    """
     max_rows = canvas.height // _MIN_ROWS_FOR_LEGEND
     if not max_rows:
         return 0
-    parts = [(unit, Role.LABEL)] if unit else []
-    for trace, (role, pattern) in zip(traces, looks, strict=True):
-        parts.append((f"{trace.sign} {PATTERN_SAMPLES[pattern][:2]} {trace.name}", role))
-    parts += [(f"{LEVEL * 2} {level.name}", Role.TEXT) for level in levels]
-    if notes := canvas.tally.notes():
-        parts.append((notes, Role.BAD))
-    x, y = 0, 0
-    for text, role in parts:
-        if x and x + text_width(text) > canvas.width and y + 1 < max_rows:
-            x, y = 0, y + 1
+
+    def told(name_cells: int, *, has_figures: bool) -> list[_Entry]:
+        parts = [(unit, Role.LABEL, 0)] if unit else []
+        for trace, (role, pattern) in zip(traces, looks, strict=True):
+            words = [trace.sign, PATTERN_SAMPLES[pattern][:2], fit_middle(trace.name, name_cells)]
+            text = " ".join(words + [trace.figure] * (has_figures and bool(trace.figure)))
+            parts.append((text, role, text_width(text)))
+        parts += [(f"{LEVEL * 2} {level.name}", Role.TEXT, _MIN_NAME) for level in levels]
+        if notes := canvas.tally.notes():
+            parts.append((notes, Role.BAD, _MIN_NAME))
+        return _placed(parts, canvas.width, max_rows)
+
+    longest = min(canvas.width, max(text_width(trace.name) for trace in traces))
+    whole = told(longest, has_figures=True)
+    shorter = (told(n, has_figures=True) for n in range(longest - 1, _MIN_NAME - 1, -1))
+    bare = (told(n, has_figures=False) for n in range(longest, _MIN_BARE_NAME - 1, -1))
+    fitting = (
+        one for one in chain([whole], shorter, bare) if all(x + least <= canvas.width for x, _, _, _, least in one)
+    )
+    placed = next(fitting, whole)
+    for x, y, text, role, _ in placed:
         canvas.write(x, y, fit(text, canvas.width - x), role)
+    return placed[-1][1] + 1
+
+
+def _placed(parts: Sequence[tuple[str, Role, int]], width: int, max_rows: int) -> list[_Entry]:
+    """One part after the other, in rows of `width`; what is too much stands beyond the end of the last."""
+    placed: list[_Entry] = []
+    x, y = 0, 0
+    for text, role, least in parts:
+        if x and x + text_width(text) > width and y + 1 < max_rows:
+            x, y = 0, y + 1
+        placed.append((x, y, text, role, least))
         x += text_width(text) + len(_GAP)
-    return y + 1
+    return placed
 
 
 def _draw_signs(

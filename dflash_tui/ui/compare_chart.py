@@ -102,7 +102,7 @@ def _trace(sign: str, name: str, panel: PanelResult) -> Trace:
     xs = numbers(columns, rows, named_or(panel.axes, "x", columns, 0))
     # Of bars the headline begins with which row they are of: an evaluation, or one of training.
     of = f", {visible(panel.headline.partition(SEPARATOR)[0])}" if panel.chart == "bars" and panel.headline else ""
-    return Trace(sign, f"{visible(name)} {number(newest, 3)}{of}", xs, values)
+    return Trace(sign, visible(name), xs, values, figure=f"{number(newest, 3)}{of}")
 
 
 def _slots(held: Sequence[Held]) -> list[Trace]:

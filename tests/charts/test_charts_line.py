@@ -43,6 +43,23 @@ def test_nonfinite_values_are_counted_shown_and_break_the_line(data: Path) -> No
     assert dots_in(text) == 16
 
 
+@pytest.mark.parametrize(
+    ("names", "unit", "width", "head"),
+    [
+        (["p50", "mean"], "nats", 35, "nats  ⠒⠒ p50  ⠂⠂ mean   2 clipped ▲"),
+        (["tau_linear_macro", "lookup_tau_macro"], "tokens", 35, "tokens  ⠒⠒ tau_linea…  ⠂⠂ lookup_t…"),
+        (["tau_linear_macro", "lookup_tau_macro"], "tokens", 20, "⠒⠒ tau_l…  ⠂⠂ looku…"),
+        (["p50", "max"], "", 35, "⠒⠒⠒⠒ p50  ⠂⠂⠂⠂ max"),
+    ],
+)
+def test_a_legend_shortens_all_its_names_and_loses_none(names: list[str], unit: str, width: int, head: str) -> None:
+    is_clipped = "clipped" in head
+    rows = [[i, 41.5 if is_clipped and i == 30 else i % 7, i % 5 + 40 * (is_clipped and i == 9)] for i in range(60)]
+    axes = {"y": ",".join(names), "clip": "outliers"}
+    canvas = draw("line", ["step", *names], rows, axes, width=width, height=12, unit=unit)
+    assert canvas.text().split("\n")[0] == head
+
+
 @pytest.mark.parametrize("hole", [None, math.nan, math.inf])
 def test_a_gap_is_never_bridged(hole: Cell) -> None:
     values: list[Cell] = [1.0 + i / 50 for i in range(60)]

@@ -157,7 +157,7 @@ def test_tables_align_numbers_right_and_text_left() -> None:
 def test_a_number_is_shown_whole_or_not_at_all(width: int, height: int) -> None:
     def numbers_at(columns: int) -> set[str]:
         text = draw("table", NAMES, VITALS, {}, width=columns, height=height).text()
-        return set(re.findall(r"[\d.,]*\d", re.sub(r"last.*|… .*", "", text)))
+        return set(re.findall(r"[\d.,]*\d", re.sub(r"last.*|… .*| \+\d", "", text)))
 
     assert numbers_at(width) <= numbers_at(200)
     alone = draw("table", ["step"], [[22698]], {}, width=width, height=2).text().split("\n")[1].strip()
@@ -173,9 +173,21 @@ def test_a_figure_that_does_not_exist_is_a_dash(data: Path) -> None:
 
 
 def test_columns_that_do_not_fit_leave_a_sign() -> None:
-    assert lines(draw("table", NAMES, VITALS, {}, width=30, height=4))[0].endswith(" …")
+    assert lines(draw("table", NAMES, VITALS, {}, width=30, height=4))[0].endswith(" +2")
     assert lines(draw("table", NAMES, VITALS, {}, width=39, height=3))[-1] == "… 2 more rows"
     assert "…" in lines(draw("table", NAMES, VITALS, {}, width=5, height=4))[1]
+
+
+def test_words_of_a_table_give_way_before_the_heads_of_its_numbers_and_columns_go_whole() -> None:
+    lengths = [["short < 1500", None, None, 0], ["mid 1500..3000", 0.2559, 3.636, 1078]]
+    assert lines(draw("table", ["tokens", "accuracy", "streak8", "n"], lengths, {}, width=35, height=3)) == [
+        "tokens     accuracy  streak8      n",
+        "short < …         -        -      0",
+        "mid 1500…    0.2559    3.636  1,078",
+    ]
+    windows = [["loss", 1.454, 1.321, -9.1, -0.13, 2000], ["tok_per_sec", 26_146.2, 26_150.1, 0.0, 3.9, 2000]]
+    heads = lines(draw("table", ["metric", "a", "b", "pct", "delta", "n_a"], windows, {}, width=35, height=3))[0]
+    assert heads.split() == ["metric", "a", "b", "pct", "+2"]
 
 
 def test_lists_in_a_table_are_sparks() -> None:

@@ -13,7 +13,9 @@ SIZES = ((60, 14), (38, 10), (20, 6))
 
 def falling(sign: str, name: str, num: int, step: int, low: float) -> Trace:
     xs = [float(i * step) for i in range(num)]
-    return Trace(sign, name, xs, [low + 1.9 * math.exp(-x / 5000) + 0.03 * math.sin(x * x) for x in xs])
+    name, _, figure = name.partition(" ")
+    values = [low + 1.9 * math.exp(-x / 5000) + 0.03 * math.sin(x * x) for x in xs]
+    return Trace(sign, name, xs, values, figure=figure)
 
 
 HARD = falling("a", "v5-hard 0.913", 80, 290, 0.9)
@@ -27,8 +29,8 @@ PICTURES: dict[str, tuple[list[Trace], str, list[Level]]] = {
     ),
     "reference": (
         [
-            Trace("a", "v5 3.63", [0, 10_000, 20_000], [1.0, 3.0, 3.63]),
-            Trace("b", "v4 2.7", [0, 20_000], [1.0, 2.7]),
+            Trace("a", "v5", [0, 10_000, 20_000], [1.0, 3.0, 3.63], figure="3.63"),
+            Trace("b", "v4", [0, 20_000], [1.0, 2.7], figure="2.7"),
         ],
         "linear",
         [Level(12.38, "12.4, now 29 % of story")],
@@ -90,3 +92,13 @@ def test_what_lies_far_outside_a_run_ends_at_the_edge_and_is_counted() -> None:
     assert canvas.tally.num_clipped == 2
     assert canvas.text().count("▲") == 3  # Two on the line, one in the note.
     assert "41" not in canvas.text()
+
+
+def test_no_run_and_no_figure_is_lost_where_names_are_long() -> None:
+    names = [f"v5-hardCE-{i}-splitfc-of-a-long-name" for i in range(4)]
+    traces = [Trace("abcd"[i], name, [0, 10], [1.0, 2.0], figure=f"{i}.913") for i, name in enumerate(names)]
+    head = draw_overlay(traces, width=78, height=8).text().split("\n")[:2]
+    assert head == [
+        "a ⠒⠒ v5-hardCE-0-s…f-a-long-name 0.913  b ⠂⠂ v5-hardCE-1-s…f-a-long-name 1.913",
+        "c ⠒⠂ v5-hardCE-2-s…f-a-long-name 2.913  d ⠂⠂ v5-hardCE-3-s…f-a-long-name 3.913",
+    ]
