@@ -38,6 +38,8 @@ def main() -> None:
         # A full disk, a folder that is not ours: the machine's own words name the file and the reason.
         say(f"dflash-tui: {e.filename or 'this machine'}: {e.strerror or e}")
         code = ExitCode.FAILED
+    # All is said and done: a Ctrl-C that meets the interpreter on its way out ends it, and leaves no traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(int(code))
 
 
