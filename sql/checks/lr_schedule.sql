@@ -1,8 +1,8 @@
 -- The learning rate leaves the schedule that the `start` event before it declares (lr, lr_schedule, warmup_ratio,
 -- total_steps): by more than `off` of its peak, at more than `share` of the rows of an attempt. Its steps count
 -- from 0, and a log's step 1 is the first of them; of a log that counts otherwise, what the schedule moves within one step
--- is forgiven. Or it jumps by more than `jump` of its peak: where an attempt begins, against what is declared there if
--- anything is, or anywhere by falling at once to rise again slowly, as a second warm-up does.
+-- is forgiven. Or it jumps by more than `jump` of its peak: where an attempt begins, against what is declared there or, if
+-- nothing is, the slopes beside it; or anywhere by falling at once to rise again slowly, as a second warm-up does.
 --
 -- title: learning rate off its schedule
 -- order: 70
@@ -20,12 +20,12 @@ newest as (
   select attempt, arg_max({'c': c, 'total': total}, place) as s from starts where c is not null group by attempt
 ),
 declared as materialized (
-  select *, greatest(1, total - warm) as span, shape = 'cosine' as is_cosine, shape = 'linear' as is_linear,
-    coalesce(peak > 0 and isfinite(peak) and total > 0 and isfinite(total) and isfinite(warm)
+  select *, greatest(1, total - warm) as span, pi() / span as bend, shape = 'cosine' as is_cosine,
+    shape = 'linear' as is_linear, coalesce(peak > 0 and isfinite(peak) and total > 0 and isfinite(total) and isfinite(warm)
       and shape in ('cosine', 'constant', 'linear'), false) as is_known
   from (
-    select a.attempt, try_cast(s.c->>'lr' as double) as peak, coalesce(s.c->>'lr_schedule', 'constant') as shape, s.total,
-      round(coalesce(try_cast(s.c->>'warmup_ratio' as double), 0) * s.total) as warm
+    select a.attempt, try_cast(s.c->>'lr' as double) as peak, coalesce(s.c->>'lr_schedule', 'constant') as shape,
+      s.total, round(coalesce(try_cast(s.c->>'warmup_ratio' as double), 0) * s.total) as warm
     from attempts a asof left join newest n on a.attempt >= n.attempt where a.run = $run)
 ),
 seen as not materialized (
@@ -35,38 +35,42 @@ seen as not materialized (
 -- does not has a step that is no higher, and is left out.
 neighbours as (
   select *, lag(attempt) over () as attempt_before, lag(step) over () as step_before, lag(lr) over () as lr_before,
+    lag(step, 2) over () as step_2, lag(lr, 2) over () as lr_2, lead(step) over () as step_after,
     lead(lr) over () as lr_after
   from seen
 ),
 breaks as materialized (
-  select *, row_number() over () as nth from neighbours
-  where step > step_before and (attempt > attempt_before or lr < lr_before and lr_after > lr
-    and lr_before - lr > 10 * (lr_after - lr))
+  select *, row_number() over () as break from (
+    select *, (step - step_before) * greatest(abs(lr_before - lr_2) / nullif(abs(step_before - step_2), 0),
+      abs(lr_after - lr) / nullif(abs(step_after - step), 0), 0) as expected
+    from neighbours where step > step_before and (attempt > attempt_before or lr < lr_before and lr_after > lr))
+  where attempt > attempt_before or lr_before - lr > greatest(3 * expected, $jump * lr_before)
 ),
 looked as not materialized (
-  select null::bigint as break, null::boolean as is_after, attempt, step, lr
-  from seen semi join (select attempt from declared where is_known) using (attempt)
+  select null::bigint as break, null::boolean as is_after, step::double - 1 as nth, lr, d.*
+  from seen join declared d using (attempt) where is_known
   union all
-  select nth, true, attempt, step, lr from breaks
-  union all
-  select nth, false, attempt_before, step_before, lr_before from breaks
+  select break, is_after, step::double - 1, lr, d.*
+  from (
+    select break, true as is_after, attempt, step, lr from breaks
+    union all
+    select break, false, attempt_before, step_before, lr_before from breaks) join declared d using (attempt)
 ),
 held as not materialized (
-  select l.*, peak, shape, total, warm, is_known, case
+  select attempt, break, is_after, (nth + 1)::bigint as step, lr, peak, is_known, case
       when warm > 0 and nth < warm then nth / warm
-      when is_cosine then 0.5 + 0.5 * cos(pi() * least(1, (nth - warm) / span))
+      when is_cosine then 0.5 + 0.5 * cos(least(pi(), (nth - warm) * bend))
       when is_linear then greatest(0, 1 - (nth - warm) / span)
       else 1 end as share,
     -- No schedule moves more from one step to the next than in its warm-up, or than a cosine at its steepest.
     greatest(if(nth <= warm, 1 / greatest(warm, 1), 0), 2 / span) as forgiven, abs(lr / peak - share) as gap
-  from (select *, step - 1 as nth from looked) l join declared using (attempt)
+  from looked
 ),
 -- What is off, by attempt, and both ends of each break.
 found as materialized (
   select attempt, break, is_after, is_known, peak, any_value(lr) as lr, any_value(share * peak) as declared,
     max(forgiven * peak) as allowed, count(*) as n_off, min(step) as first_step,
-    arg_max({'step': step, 'lr': lr, 'declared': share * peak, 'gap': gap - forgiven}, gap - forgiven) as w,
-    any_value({'peak': peak, 'shape': shape, 'total': total, 'warm': warm}) as d
+    arg_max({'step': step, 'lr': lr, 'declared': share * peak, 'gap': gap - forgiven}, gap - forgiven) as w
   from held where break is not null or is_known and gap > $off and gap > $off + forgiven
   group by attempt, break, is_after, is_known, peak
 ),
@@ -76,8 +80,9 @@ counts as materialized (
 ),
 off as (
   select sum(n)::bigint as n, sum(n_off)::bigint as n_off, min(first_step) as first_step, arg_max(w, w.gap) as w,
-    arg_max(d, attempt) as d
-  from counts left join (select * from found where break is null) using (attempt) having bool_or(n_off > $share * n)
+    arg_max(d, attempt) filter (n_off > 0) as d
+  from counts left join (select * from found where break is null) using (attempt) join declared d using (attempt)
+  having bool_or(n_off > $share * n)
 ),
 jumps as (
   select break, abs(sum(if(is_after, 1, -1) * (lr - if(is_known, declared, 0)))) as size,
@@ -89,9 +94,9 @@ jumps as (
 jumped as (
   select count(*) as num, arg_max({'declared': declared_after, 'peak': peak, 'b': b}, size) as j
   from (
-    select size, declared_after, b, coalesce(allowed, abs(lr_after - lr), 0) as allowed,
+    select size, declared_after, b, coalesce(allowed, expected) as allowed,
       coalesce(known_peak, (select max(top) from counts)) as peak
-    from jumps join breaks b on break = b.nth)
+    from jumps join breaks b using (break))
   where size - allowed > $jump * peak and not exists (select 1 from off)
   having count(*) > 0
 )

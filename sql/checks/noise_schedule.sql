@@ -44,9 +44,9 @@ worst as (
 )
 select 'warning' as severity,
   format('noise_std leaves its declared schedule ({}) at step {:,}; furthest at step {:,}: {:.3g} where {:.3g} was'
-    || ' declared; {:,} of {:,} rows are off',
+    || ' declared; {:,} of {:,} row{} off',
     if(d.kind = 'none', 'none', format('{}, {} up to {:.3g}', d.kind, d.shape, d.std)), first_step, w.step, w.noise,
-    w.wanted, n_off, n) as sentence,
+    w.wanted, n_off, n, if(n = 1, ' is', 's are')) as sentence,
   list_distinct([first_step, w.step]) as steps,
   {'first_step': first_step, 'step': w.step, 'noise_std': w.noise, 'declared': w.wanted,
     'n_off': n_off, 'n': n} as "values"

@@ -21,8 +21,8 @@ sides as (
     (select median(y) as before, count(*) as n_before from seen where place < (select min(place) from recent))
 )
 select 'warning' as severity,
-  format('throughput is down to {:,.0f} tokens/s over the last {:,} rows, from {:,.0f} before: {:.1f} % less', now,
-    n, before, 100 * (1 - now / before)) as sentence,
+  format('throughput is down to {:,.0f} tokens/s over the last {:,} row{}, from {:,.0f} before: {:.1f} % less', now,
+    n, if(n = 1, '', 's'), before, 100 * (1 - now / before)) as sentence,
   list_filter([first_step, last_step], lambda step: step is not null) as steps,
   {'now': now, 'before': before, 'drop_pct': 100 * (1 - now / before)} as "values"
 from sides where n_before >= $rows and now < (1 - $drop) * before;

@@ -152,6 +152,22 @@ STEPPED = {
 }
 
 
+# Where a log without a start event breaks off, and where it goes on.
+RESUMED = {"at the end of a warm-up": (60, 40), "within one": (30, 11), "behind a gap": (400, 600), "often": (500, 450)}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_resume_that_goes_on_where_it_was_is_silent(judge: Judge, name: str) -> None:
+    last, first = RESUMED[name]
+    every = 10 if name == "often" else 1
+
+    def logged(begin: int, end: int) -> list[Row]:
+        made = [{"step": s, "lr": cosine(s, 2_000, 40)} for s in range(begin, end, every)]
+        return [row | {"lr": round(row["lr"], 7)} for row in made]
+
+    assert "lr_schedule" not in judge([*logged(1, last), {"event": "start"}, *logged(first, first + 500)])
+
+
 @pytest.mark.parametrize("name", STEPPED)
 def test_a_rate_that_nobody_declares_may_move_in_steps(judge: Judge, name: str) -> None:
     assert "lr_schedule" not in judge(rates(1, 450, STEPPED[name]))
