@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rich.console import Console
-from textual import on
+from textual import events, on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
@@ -27,6 +27,7 @@ from dflash_tui.ui.person import SessionPerson
 from dflash_tui.ui.runs_screen import RunsScreen
 from dflash_tui.ui.screen import raise_or_tell, tell
 from dflash_tui.ui.seat import Seat, SessionSeat
+from dflash_tui.ui.typed_keys import TypedKeys
 
 if TYPE_CHECKING:
     from dflash_tui.alerts import Alert
@@ -81,6 +82,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self._clock = clock
         self.fault: Exception | None = None
         """What ended the session, if it was not a person."""
+        self._typed = TypedKeys(self)
         self._runs_screen = RunsScreen(self.seat, clock)
         self._first_run_id = run_id
         self._before_query = RUNS
@@ -99,7 +101,12 @@ class DflashApp(App[None], inherit_bindings=False):
         return ()
 
     def on_mount(self) -> None:
+        self.run_worker(self._typed.hand_on(), group="keys", exit_on_error=False)
         self.run_worker(self._open_seat(), group="session", exit_on_error=False)
+
+    async def on_event(self, event: events.Event) -> None:
+        if not self._typed.holds(event):
+            await super().on_event(event)
 
     async def _open_seat(self) -> None:
         try:

@@ -30,6 +30,7 @@ from dflash_tui.ui.listing import HEADER_LINES
 from dflash_tui.ui.messages import LaunchAsked
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
+from dflash_tui.ui.typed_keys import OPENING
 
 # The tree has at most this share of the screen: below it stands what is known of one host.
 LIST_SHARE = 0.55
@@ -190,7 +191,7 @@ class HostsScreen(MainScreen):
         except UsageError as e:
             tell(self, str(e), "error")
         else:
-            self.app.run_worker(step_out(self.app, words, spec.name), group="shell", exit_on_error=False)
+            self.app.run_worker(step_out(self.app, words, spec.name), group=OPENING, exit_on_error=False)
 
     def _node_spec(self) -> HostSpec | None:
         """The node under the cursor, or that of the container under it, as a machine to log in to."""

@@ -106,7 +106,7 @@ class QueryScreen(MainScreen):
         if self._to_edit is None:
             self._editor.write(newest[0] if newest else STARTER if self._subject.run else STARTER_ANY)
         else:
-            self.call_after_refresh(self._begin_edit)
+            self._begin_edit()
         self.set_interval(TICK_S, self._tick)
         self.run_worker(self._freshener.run(), group="catalog", exit_on_error=False)
         self._show_title()
@@ -143,7 +143,11 @@ class QueryScreen(MainScreen):
         self._editor.write(self._to_edit)
         statement = self._editor.statement
         if statement is not None and self._under_way is None:
-            self._start(statement)
+            if self._view.size.width:
+                self._start(statement)
+            else:
+                # Of a screen that only comes up, the width is not known yet.
+                self.call_after_refresh(self._start, statement)
         # Last: an answer that is emptied keeps the focus if it had it.
         self._editor.focus()
 

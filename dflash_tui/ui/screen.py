@@ -20,6 +20,7 @@ from dflash_tui.text import visible
 from dflash_tui.ui.key_line import KeyLine
 from dflash_tui.ui.seat import Seat
 from dflash_tui.ui.states import is_clonable, is_resumable, is_stoppable
+from dflash_tui.ui.typed_keys import OPENING
 
 WIDTHS = [(0, "-tiny"), (40, "-slim"), (64, "-narrow"), (110, "-wide"), (170, "-huge")]
 HEIGHTS = [(0, "-flat"), (10, "-low"), (30, "-high"), (52, "-tall")]
@@ -112,7 +113,7 @@ class MainScreen(Screen[None]):
 
     def action_clone(self) -> None:
         if self.subject is not None:
-            self.run_worker(self._clone(self.subject.run_id), group="clone", exclusive=True, exit_on_error=False)
+            self.run_worker(self._clone(self.subject.run_id), group=OPENING, exclusive=True, exit_on_error=False)
 
     async def _clone(self, run_id: str) -> None:
         from dflash_tui.ui.launch_screen import LaunchScreen
