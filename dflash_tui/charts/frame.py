@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dflash_tui.charts.canvas import Canvas, Role
 from dflash_tui.charts.cells import text_width
+from dflash_tui.charts.format import short
 from dflash_tui.charts.scale import Scale
 from dflash_tui.charts.ticks import Tick
 
@@ -54,11 +55,14 @@ class Frame:
         return self.x.value(dot, 2 * self.width) if 0 <= dot < 2 * self.width else None
 
 
-def lay_out(canvas: Canvas, x: Scale, y: Scale, num_head_rows: int) -> Frame:
-    """Share out the canvas: head rows on top, then the plot with the y axis to its left and the x axis below."""
+def lay_out(canvas: Canvas, x: Scale, y: Scale, num_head_rows: int, levels: Sequence[float] = ()) -> Frame:
+    """Share out the canvas: head rows on top, then the plot with the y axis to its left and the x axis below.
+
+    A row that holds one of `levels` is labelled by that: a round number there would be read as its value.
+    """
     has_x_axis = canvas.height - num_head_rows >= MIN_ROWS_FOR_X_AXIS
     height = canvas.height - num_head_rows - (2 if has_x_axis else 0)
-    y_ticks = _rows_of(y, height)
+    y_ticks = _rows_of(y, height, levels)
     gutter = max((text_width(tick.label) for _, tick in y_ticks), default=0) + 1
     has_y_axis = bool(y_ticks) and canvas.width - gutter >= max(MIN_PLOT_WIDTH, gutter)
     left = gutter if has_y_axis else 0
@@ -73,11 +77,18 @@ def draw_axes(frame: Frame, x_name: str) -> None:
         _draw_x_axis(frame, x_name)
 
 
-def _rows_of(y: Scale, height: int) -> list[tuple[int, Tick]]:
+def _rows_of(y: Scale, height: int, levels: Sequence[float]) -> list[tuple[int, Tick]]:
     place = y.placer(4 * height)
+    fewest = max(2, height // ROWS_PER_Y_TICK)
     rows: dict[int, Tick] = {}
-    for tick in y.ticks(max(2, height // ROWS_PER_Y_TICK)):
-        rows.setdefault(height - 1 - place(tick.value) // 4, tick)
+    # A tick alone tells no scale: ticks that fall into one row are tried closer.
+    for num_max in range(fewest, max(fewest, height) + 1):
+        for tick in y.ticks(num_max):
+            rows.setdefault(height - 1 - place(tick.value) // 4, tick)
+        if len(rows) > 1:
+            break
+    for level in levels:
+        rows[height - 1 - place(level) // 4] = Tick(level, short(level))
     return list(rows.items())
 
 

@@ -66,15 +66,15 @@ def draw_line(
     if is_clipped:
         seen = (v for values in lines.series for v in values if v is not None)
         lines.tally.num_clipped = sum(not y.low <= v <= y.high for v in seen)
-    frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit, options.levels))
+    levels = [level.value for level in options.levels if y.shows(level.value)]
+    frame = lay_out(canvas, x, y, _draw_head(canvas, lines, unit, options.levels), levels)
     canvas.x_of = frame.x_of
     draw_axes(frame, named_or(axes, "x", columns, 0))
     across = frame.dots_across(lines.xs)
     if lines.band:
         draw_band(frame, across, lines.band)
-    for level in options.levels:
-        if y.shows(level.value):
-            draw_level(frame, level.value)
+    for level in levels:
+        draw_level(frame, level)
     draw_marks(frame, options.marks)
     draw_cursor(frame, options.cursor)
     for values in lines.raw:

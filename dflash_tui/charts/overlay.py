@@ -75,7 +75,8 @@ def draw_overlay(
     tally.num_clipped = sum(not y.low <= value <= y.high for values in known for value in values)
     looks = _looks(traces)
     levels = [level for level in levels if y.shows(level.value)]
-    frame = lay_out(canvas, x, y, _draw_legend(canvas, traces, looks, levels, unit))
+    num_head_rows = _draw_legend(canvas, traces, looks, levels, unit)
+    frame = lay_out(canvas, x, y, num_head_rows, [level.value for level in levels])
     draw_axes(frame, x_name)
     for level in levels:
         draw_level(frame, level.value)

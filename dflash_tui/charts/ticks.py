@@ -59,7 +59,10 @@ def log_ticks(low: float, high: float, num_max: int) -> Sequence[Tick]:
     decades = range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1)
     if len(decades) > 1:
         stride = -(-len(decades) // max(2, num_max))
-        return [Tick(float(f"1e{d}"), _power_label(1, d)) for d in decades if d % stride == 0]
+        kept = [d for d in decades if d % stride == 0]
+        # Of three decades every second may be one: then the first and the last.
+        kept = kept if len(kept) > 1 else list(decades[::stride])
+        return [Tick(float(f"1e{d}"), _power_label(1, d)) for d in kept]
     finer = [
         (digit, exponent)
         for exponent in range(math.floor(first), math.floor(last) + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dflash_tui.charts import Canvas, Mark, Options, Role, draw
+from dflash_tui.charts import Canvas, Level, Mark, Options, Role, draw
 
 Cell = float | None
 
@@ -58,6 +58,19 @@ def test_a_legend_shortens_all_its_names_and_loses_none(names: list[str], unit: 
     axes = {"y": ",".join(names), "clip": "outliers"}
     canvas = draw("line", ["step", *names], rows, axes, width=width, height=12, unit=unit)
     assert canvas.text().split("\n")[0] == head
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.07, 41.5), (0.15, 0.45), (0.03, 300.0), (0.9, 9.9), (1e-300, 1e-297)])
+@pytest.mark.parametrize("height", [5, 6, 8])
+def test_a_log_axis_has_two_labels_at_least(low: float, high: float, height: int) -> None:
+    rows = line([low, high], height=height, scale="log").text().split("\n")
+    assert len([row for row in rows if "┤" in row]) >= 2
+
+
+def test_the_row_of_a_level_is_labelled_by_its_value() -> None:
+    rows = line([0.1, 3.6], height=6, options=Options(levels=[Level(12.4, "story")])).text().split("\n")
+    assert next(row for row in rows if "╌╌╌╌╌╌" in row).startswith("12.4┤")
+    assert "10┤" not in "".join(rows)
 
 
 @pytest.mark.parametrize("hole", [None, math.nan, math.inf])
