@@ -44,7 +44,8 @@ def brief(value: float) -> str:
 
 
 def column(values: Sequence[float | None]) -> list[str]:
-    """Numbers that stand below one another: the same decimals for all, if that leaves each at least three digits."""
+    """Numbers that stand below one another: whole ones whole, and the same decimals for all others, if that leaves each
+    at least three digits."""
     finite = [v for v in values if v is not None and math.isfinite(v)]
     sizes = [abs(v) for v in finite if v]
     if all(v == int(v) for v in finite):
@@ -52,10 +53,10 @@ def column(values: Sequence[float | None]) -> list[str]:
     decimals = _decimals(max(sizes))
     if not 1e-3 <= max(sizes) < 1e15 or min(sizes) < 100 * 10.0**-decimals:
         return [number(v) for v in values]
-    while decimals and all(f"{v:.{decimals}f}".endswith("0") for v in finite):
+    while decimals and all(f"{v:.{decimals}f}".endswith("0") for v in finite if v % 1):
         decimals -= 1
-    # Zero is "0": among rounded numbers "0.000" would look like one of them.
-    return [f"{v:,.{decimals}f}" if v and math.isfinite(v) else number(v) for v in values]
+    # A step of 1 is "1", and zero "0": as "1.000" it would look like a thousand, or like one of the rounded numbers.
+    return [number(v) if v is None or v % 1 == 0 or not math.isfinite(v) else f"{v:,.{decimals}f}" for v in values]
 
 
 def axis_labels(numerators: Sequence[int], exponent: int) -> list[str]:

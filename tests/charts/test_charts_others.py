@@ -168,7 +168,7 @@ def test_a_figure_that_does_not_exist_is_a_dash(data: Path) -> None:
     sets = json.loads((data / "cases" / "case29_small_n.expected.json").read_text())["sets"]
     rows = [[name, row["n"], row["p95"], row["std_sample"]] for name, row in sets.items()]
     shown = [row.split() for row in lines(draw("table", ["set", "n", "p95", "std"], rows, {}, width=60, height=7))]
-    assert shown[1] == ["n1", "1", "3.000", "-"]
+    assert shown[1] == ["n1", "1", "3", "-"]
     assert shown[3] == ["n4", "4", "3.850", "1.291"]
 
 

@@ -134,6 +134,7 @@ def test_number(value: float | None, text: str) -> None:
         ([0.31, None, float("nan")], ["0.31", "-", "NaN"]),
         ([0.5, 0.0, 0.25], ["0.50", "0", "0.25"]),
         ([22698.0, 5.0], ["22,698", "5"]),
+        ([1.0, 0.3281, 2.731, -2.0], ["1", "0.328", "2.731", "-2"]),  # a step of 1 is no thousand
         ([22698.0, 0.0668], ["22,698", "0.06680"]),  # one number of decimals would cost the small one its digits
         ([8e-06, 3.2e-05], ["8e-06", "3.2e-05"]),
         ([], []),
