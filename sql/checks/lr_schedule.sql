@@ -14,7 +14,7 @@ with starts as (
   select attempt, generation * 1_000_000_000_000 + line_no as place, extra->'config' as c,
     last_value(coalesce(try_cast(extra->'config'->>'total_steps' as double), try_cast(extra->>'total_steps' as double))
       ignore nulls) over (order by generation, line_no) as total
-  from other_rows where run = $run and event = 'start'
+  from other_rows where run = $run and event = 'start' and coalesce(rank, 0) = 0
 ),
 newest as (
   select attempt, arg_max({'c': c, 'total': total}, place) as s from starts where c is not null group by attempt

@@ -48,6 +48,8 @@ def test_a_resume_declares_its_schedule_anew(judge: Judge) -> None:
     again = start(CONFIG | {"lr": 1e-4, "lr_schedule": "constant", "warmup_ratio": 0}) | {"resumed_from_step": 3_000}
     assert "lr_schedule" not in judge([start(), *first, again, *second])
     assert "at step 3,001" in judge([start(), *first, *second])["lr_schedule"].sentence
+    # Another process may come first.
+    assert "lr_schedule" not in judge([start(), *first, again | {"rank": 1}, again, *second])
 
 
 @pytest.mark.parametrize("shape", ["constant", "cosine", "linear"])
