@@ -17,11 +17,11 @@ _FREE = {" ", GRID, SHADE}
 
 def draw_marks(frame: Frame, marks: Sequence[Mark]) -> None:
     """A dashed line from top to bottom at each mark; series are drawn over it."""
-    for column, mark in _places(frame, marks):
+    for column, mark in sorted(_places(frame, marks), key=lambda place: place[1].is_bad):
         for y in range(frame.top, frame.bottom + 1):
-            frame.canvas.put(column, y, "┊", Role.MARK)
+            frame.canvas.put(column, y, "┊", _role(mark))
         if frame.has_x_axis:
-            frame.canvas.put(column, frame.bottom + 1, mark.sign or "┴", Role.MARK)
+            frame.canvas.put(column, frame.bottom + 1, mark.sign or "┴", _role(mark))
 
 
 def label_marks(frame: Frame, marks: Sequence[Mark]) -> None:
@@ -31,7 +31,7 @@ def label_marks(frame: Frame, marks: Sequence[Mark]) -> None:
         label = mark.label
         end = column + 1 + text_width(label)
         if end <= canvas.width and all(canvas.char(x, y) in _FREE for x in range(column + 1, end)):
-            canvas.write(column + 1, y, label, Role.MARK)
+            canvas.write(column + 1, y, label, _role(mark))
 
 
 def draw_cursor(frame: Frame, x: float | None) -> None:
@@ -65,6 +65,10 @@ def point_beyond(frame: Frame, xs: Sequence[float], values: Sequence[float | Non
             frame.canvas.put(column, frame.top, "▲", Role.MARK)
         elif value is not None and value < frame.y.low:
             frame.canvas.put(column, frame.bottom, "▼", Role.MARK)
+
+
+def _role(mark: Mark) -> Role:
+    return Role.BAD if mark.is_bad else Role.MARK
 
 
 def _places(frame: Frame, marks: Sequence[Mark]) -> list[tuple[int, Mark]]:

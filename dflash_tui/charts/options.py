@@ -12,6 +12,8 @@ class Mark:
     label: str = ""
     sign: str = ""
     """One character that stands for it on the x axis."""
+    is_bad: bool = False
+    """It stands over others at its place."""
 
 
 @dataclass(frozen=True, slots=True)

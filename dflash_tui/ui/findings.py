@@ -52,8 +52,9 @@ def _keys(file: SqlFile) -> frozenset[str]:
 
 def _marks(finding: Finding) -> list[Mark]:
     sign = SIGNS[finding.severity]
+    is_bad = finding.severity == "critical"
     first, *others = finding.steps[:MAX_MARKS]
-    return [Mark(first, f"{sign} {finding.title}", sign), *(Mark(step, "", sign) for step in others)]
+    return [Mark(first, f"{sign} {finding.title}", sign, is_bad), *(Mark(step, "", sign, is_bad) for step in others)]
 
 
 def as_result(findings: Sequence[Finding] | None) -> PanelResult:

@@ -158,7 +158,9 @@ class LogLines(RowsView, can_focus=True, inherit_bindings=False):
         row = self._rows.get(number)
         pieces = [] if row is None else self._note(row) if row.kind == "note" else self._line(row)
         # Reversed, colours would be grounds of different greys.
-        shown = [(text, cursor if cursor.reverse else style + cursor) for text, style in pieces]
+        shown = [
+            (text, cursor if cursor.reverse else style if style.reverse else style + cursor) for text, style in pieces
+        ]
         return line([sign, *shown], width, ground + cursor)
 
     def _note(self, row: Line) -> list[tuple[str, Style]]:
@@ -184,7 +186,9 @@ class LogLines(RowsView, can_focus=True, inherit_bindings=False):
 
     def _inked(self, text: str, plain: Style) -> list[tuple[str, Style]]:
         """`text` with what was looked for made to stand out, and the names of its figures stepping back."""
-        found = self._ink("log--found") + Style(reverse=True)
+        # On a ground of its own: letters in the cursor's are hard to read on it.
+        ground = self.get_component_rich_style("log--ground").bgcolor
+        found = self._ink("log--found") + Style(bgcolor=ground, reverse=True)
         looks = [(place.start, place.stop, found) for place in (self.words.places(text) if self.words else ())]
         if not looks:
             looks = [(*match.span(), self._ink("log--key")) for match in _KEY.finditer(text)]

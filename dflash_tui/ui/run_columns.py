@@ -102,7 +102,8 @@ def _found(row: RunRow) -> Cell:
     badge = row.verdict.badge
     if len(badge) > _FOUND_CELLS:
         badge = badge.replace(" ", "")
-    return Cell(badge, "tone--warn" if any(row.verdict.counts) else "list--quiet")
+    num_critical, num_warnings = row.verdict.counts
+    return Cell(badge, "tone--bad" if num_critical else "tone--warn" if num_warnings else "list--quiet")
 
 
 def _counts(row: RunRow) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from dflash_tui.charts.cells import fit, text_width
+from dflash_tui.output.findings import SIGNS
 from dflash_tui.runs import Run, RunState
 from dflash_tui.text import duration, visible
 from dflash_tui.ui.cells import ink, line
@@ -88,7 +89,7 @@ def status_parts(run: Run, eta_s: float | None, sights: Sequence[str], since_s: 
     parts = [
         Part(state, tone),
         Part(visible(run.name), "status--name"),
-        *([Part(badge, "tone--warn")] if badge else []),
+        *([Part(badge, "tone--bad" if SIGNS["critical"] in badge else "tone--warn")] if badge else []),
         Part(step_words(run), "status--quiet", 1),
     ]
     if run.step is not None and run.total_steps:

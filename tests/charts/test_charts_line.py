@@ -67,6 +67,12 @@ def test_a_log_axis_has_two_labels_at_least(low: float, high: float, height: int
     assert len([row for row in rows if "┤" in row]) >= 2
 
 
+def test_what_is_bad_is_marked_so_and_lies_over_what_is_not() -> None:
+    marks = [Mark(20, "", "✖", is_bad=True), Mark(20.1, "", "▲"), Mark(40, "", "▲")]
+    axis = line([float(i % 7) for i in range(60)], options=Options(marks=marks)).rows()[-2]
+    assert [(span.text, span.role) for span in axis if span.text in "✖▲"] == [("✖", Role.BAD), ("▲", Role.MARK)]
+
+
 def test_the_row_of_a_level_is_labelled_by_its_value() -> None:
     rows = line([0.1, 3.6], height=6, options=Options(levels=[Level(12.4, "story")])).text().split("\n")
     assert next(row for row in rows if "╌╌╌╌╌╌" in row).startswith("12.4┤")

@@ -7,6 +7,7 @@ from dflash_tui.store.base import Finding
 from dflash_tui.store.database import Database
 from dflash_tui.ui.findings import as_result, badge, marks_of
 from dflash_tui.ui.panel import Panel
+from dflash_tui.ui.status import status_parts
 from tests.checks.made_log import rows, write_log
 
 from .cockpit import cockpit, make_app, screen_text, sees, sees_no, until
@@ -70,6 +71,10 @@ def test_marks_are_on_the_charts_of_the_figures_concerned() -> None:
     ]
     assert [mark.sign for mark in marks["loss"]] == ["✖"]
     assert marks["throughput"] == () and marks["lr"] == ()
+    looks = {part.text: part.look for part in status_parts(make_run("sick"), None, (), 0.0, badge(FINDINGS))}
+    assert looks["✖ 1 ▲ 2"] == "tone--bad"
+    assert {mark.is_bad for mark in marks_of([TINY, SPIKE])["grad_norm"]} == {False}
+    assert {mark.is_bad for mark in marks_of([STREAK])["loss"]} == {True}
     assert badge([]) == "" and badge([INFO]) == "" and badge([TINY]) == "▲ 1"
     nothing = Finding("unchecked", "nothing to check", "info", "training cannot be checked yet")
     assert (as_result([nothing]).state, as_result([nothing]).why) == ("empty", "training cannot be checked yet")

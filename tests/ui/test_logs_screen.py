@@ -107,6 +107,9 @@ async def test_a_log_is_followed_searched_filtered_and_gone_through(logged: Data
         await sees(pilot, "there is no other")
         await say(pilot, "slash", '"step": 24')
         await at(pilot, '"step": 240')
+        lines = app.screen.query_one(LogLines)
+        hits = [piece.style for y in range(lines.size.height) for piece in lines.render_line(y) if piece.style.reverse]
+        assert len(hits) > 1 and len(set(hits)) == 1, "under the cursor as elsewhere"
         await pilot.press("n", "n", "n")
         await at(pilot, '"step": 24,')
         await sees(pilot, "on from the first line")

@@ -99,6 +99,9 @@ def test_no_number_of_a_line_is_cut(step: int, total_steps: int | None, words: s
     assert [told[title][0] for title in ("LOSS p50", "TOK/S", "FOUND")] == ["-9.9e+15", "750M", "✖12▲10"]
     assert told["STEP"][0] == words
     assert all(len(text) <= width for text, width in told.values())
+    found = next(column for column in COLUMNS if column.title == "FOUND")
+    looks = [found.cell(row._replace(verdict=Verdict("running", 1, 0.0, n))).look for n in ((1, 2), (0, 2), (0, 0))]
+    assert looks == ["tone--bad", "tone--warn", "list--quiet"]
 
 
 async def test_an_empty_store_teaches_the_next_key() -> None:
