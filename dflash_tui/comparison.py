@@ -87,6 +87,8 @@ class Comparison:
     why: str | None = None
     evaluated: frozenset[Key] = frozenset()
     notes: tuple[str, ...] = ()
+    untold: frozenset[str] = frozenset()
+    """"code", "config": where nothing differs because neither run tells it."""
 
     def held_against(self, reference: Reference) -> list[Held]:
         """Every figure of `reference` with what the runs have of it."""
@@ -109,13 +111,13 @@ def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comp
     """`a` beside `b`, or alone. Every figure is of the steps that both have, as far as they lie in `window`; of a run
     alone every evaluation counts, unless a window is asked for."""
     runs = [run for run in (a, b) if run]
-    config = find_differences(store, a, b) if b else []
+    config, untold = find_differences(store, a, b) if b else ([], frozenset())
     spans = [store.window(run.run_id, WHOLE) for run in runs]
     steps = _common(spans, window)
     nums = [store.window(run.run_id, Window.between(*steps)).n if steps else 0 for run in runs]
     why = None if all(nums) else _why(runs, spans, nums, window, steps)
     if why and (b or window != WHOLE):
-        return Comparison(a, b, None, (0, 0), config, [], ({}, {}), why)
+        return Comparison(a, b, None, (0, 0), config, [], ({}, {}), why, untold=untold)
     limits = _limits(store, runs, spans, window, steps)
     qualities, notes = _qualities(store, runs, limits)
     found, is_trained = list(qualities), False
@@ -135,7 +137,7 @@ def compare(store: Store, a: Run, b: Run | None, window: Window = WHOLE) -> Comp
     metrics = [Metric(*key, figures[0].get(key), figures[1].get(key)) for key in keys]
     evaluated = frozenset(key for quality in qualities for key in quality)
     num_rows = (nums[0], nums[1] if b else 0)
-    return Comparison(a, b, steps, num_rows, config, metrics, figures, why, evaluated, tuple(notes))
+    return Comparison(a, b, steps, num_rows, config, metrics, figures, why, evaluated, tuple(notes), untold)
 
 
 def _common(spans: Sequence[ResolvedWindow], window: Window) -> tuple[int, int] | None:

@@ -18,7 +18,7 @@ from dflash_tui.store.mirror import Mirror
 from dflash_tui.store.screens import ask_screen
 
 # What of the differences tells which code ran.
-CODE = ("code_hash", "git_commit", "git_dirty")
+_CODE = ("code_hash", "git_commit", "git_dirty")
 # A value that the trainer settles when it starts.
 UNSETTLED = "auto"
 # What tells runs apart and is no difference between trainings.
@@ -34,13 +34,26 @@ class Difference:
     b: Any
 
 
-def find_differences(store: Store, a: Run, b: Run) -> list[Difference]:
+class Differences(NamedTuple):
+    """`untold`: of the parts "code" and "config" those that neither run tells anything of."""
+
+    found: list[Difference]
+    untold: frozenset[str]
+
+
+def find_differences(store: Store, a: Run, b: Run) -> Differences:
     left, right = _made(store, a.run_id), _made(store, b.run_id)
-    return [
+    keys = sorted(left.config.keys() | right.config.keys())
+    found = [
         Difference(key, left.config.get(key), right.config.get(key))
-        for key in sorted(left.config.keys() | right.config.keys())
+        for key in keys
         if left.config.get(key) != right.config.get(key) and left.is_comparable(right, key)
     ]
+    return Differences(found, frozenset({"code", "config"} - {part_of(key) for key in keys}))
+
+
+def part_of(key: str) -> str:
+    return "code" if key in _CODE else "config"
 
 
 class _Made(NamedTuple):
@@ -82,4 +95,4 @@ def _code(record: RunRecord) -> dict[str, Any]:
     with suppress(DflashError):
         if known := Mirror(record.run_id).read_record():
             commit, is_dirty = known.commit, known.is_dirty
-    return dict(zip(CODE, (record.code_hash, commit, is_dirty), strict=True))
+    return dict(zip(_CODE, (record.code_hash, commit, is_dirty), strict=True))

@@ -19,7 +19,10 @@ def write_comparison(found: Comparison, references: Sequence[Reference], out: Te
     out.write("\n" + (visible(found.why) + "\n" if found.why else ""))
     if found.b:
         rows = [[one.key, _cell(one.a), _cell(one.b)] for one in found.config]
-        out.write("\n" + (_table(["config", "a", "b"], rows) if rows else "the configs do not differ\n"))
+        alike = "neither run tells its config" if "config" in found.untold else "the configs do not differ"
+        out.write("\n" + (_table(["config", "a", "b"], rows) if rows else f"{alike}\n"))
+        if "code" in found.untold:
+            out.write("neither run tells its code\n")
     if found.b and found.metrics:
         figures = [[one.metric, one.stat, one.a, one.b, one.delta, one.pct] for one in found.metrics]
         out.write("\n" + _table(["metric", "stat", "a", "b", "delta", "%"], figures))

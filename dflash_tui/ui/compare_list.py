@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dflash_tui.charts.cells import fit_middle
 from dflash_tui.comparison import EVALUATED, NOWHERE, TRAINED, Comparison, Held, Metric
-from dflash_tui.differences import CODE, Difference
+from dflash_tui.differences import Difference, part_of
 from dflash_tui.references import Reference
 from dflash_tui.text import number, number_within, visible
 from dflash_tui.ui.columns import Cell, Column
@@ -76,10 +76,10 @@ def rows_of(found: Comparison, reference: Reference | None) -> list[CompareRow]:
 def _differences(found: Comparison) -> Iterator[CompareRow]:
     if found.b is None:
         return
-    code = [one for one in found.config if one.key in CODE]
-    config = [one for one in found.config if one.key not in CODE]
-    for label, differences in (("code", code), ("config", config)):
-        yield CompareRow(label, f"{len(differences)} differ" if differences else "the same", is_head=True)
+    for part in ("code", "config"):
+        differences = [one for one in found.config if part_of(one.key) == part]
+        alike, whole = ("not known", f"neither run tells its {part}") if part in found.untold else ("the same", "")
+        yield CompareRow(part, f"{len(differences)} differ" if differences else alike, is_head=True, whole=whole)
         yield from map(_difference, differences)
 
 

@@ -1,6 +1,7 @@
 """`compare`: two runs over the steps that both have, config differences only, and figures that others reached."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,20 @@ def evaluation(step: int, **figures: Any) -> dict[str, Any]:
 
 def figures(tree: Any) -> dict[tuple[str, str], tuple[Any, ...]]:
     return {(m["metric"], m["stat"]): (m["a"], m["b"], m["delta"], m["pct"]) for m in tree["metrics"]}
+
+
+def test_what_neither_run_tells_is_not_called_the_same(tmp_path: Path) -> None:
+    for run, config in (("a", {}), ("b", {}), ("c", CONFIG), ("d", CONFIG)):
+        ingest(tmp_path, run, range(1, 11), 1.0, config)
+    told = dflash("compare", "a", "b").out
+    assert "neither run tells its config\nneither run tells its code\n" in told
+    told = dflash("compare", "c", "d").out
+    assert "the configs do not differ\nneither run tells its code\n" in told
+    with writer() as store:
+        for run in ("c", "d"):
+            record = store.detail(run).record
+            store.register_run(replace(record, code_hash="4f2a"))
+    assert "neither run" not in dflash("compare", "c", "d").out
 
 
 def test_two_runs_over_the_steps_that_both_have(tmp_path: Path) -> None:

@@ -167,6 +167,15 @@ def test_a_change_is_said_in_seven_columns_whatever_a_config_holds(a: float, b: 
     assert [row.pct for row in rows if row.label == "lr"] == [pct]
 
 
+def test_what_neither_run_tells_is_not_called_the_same() -> None:
+    one, two = make_run("one"), make_run("two")
+    rows = rows_of(Comparison(one, two, None, (0, 0), [], [], ({}, {}), untold=frozenset({"code"})), None)
+    assert [(row.label, row.a, row.whole) for row in rows] == [
+        ("code", "not known", "neither run tells its code"),
+        ("config", "the same", ""),
+    ]
+
+
 def test_no_number_of_the_list_is_cut() -> None:
     numbers = (7.5e299, -7.5e299, 750_000_000_000, 0.12345678901234, 10**400, 1e-300, -0.0001234567890123)
     pairs = [(a, b) for a in numbers for b in numbers]
