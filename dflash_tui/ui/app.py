@@ -25,7 +25,7 @@ from dflash_tui.ui.crash import keep_crash
 from dflash_tui.ui.messages import LaunchAsked, QueryAsked, QueryLeft, RunAdvanced, RunLeft, RunOpened
 from dflash_tui.ui.person import SessionPerson
 from dflash_tui.ui.runs_screen import RunsScreen
-from dflash_tui.ui.screen import raise_or_tell, tell
+from dflash_tui.ui.screen import MainScreen, raise_or_tell, tell
 from dflash_tui.ui.seat import Seat, SessionSeat
 from dflash_tui.ui.typed_keys import TypedKeys
 
@@ -48,10 +48,10 @@ class DflashApp(App[None], inherit_bindings=False):
     COMMANDS: ClassVar[set[Any]] = {ActionCommands, RunCommands}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("1", "show_runs", "runs", show=False, tooltip="The list of runs."),
-        Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you were at, or are on."),
+        Binding("2", "show_run", "run", show=False, tooltip="The dashboard of the run you are at."),
         Binding("3", "show_hosts", "hosts", show=False, tooltip="The hosts and their containers, and how each stands."),
-        Binding("4", "show_query", "query", show=False, tooltip="Ask with SQL: answers as tables, charts, files."),
-        Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run, and what its trainer printed."),
+        Binding("4", "show_query", "query", show=False, tooltip="Ask with SQL; $run is the run you are at."),
+        Binding("5", "show_logs", "logs", show=False, tooltip="The log of the run you are at, and its output."),
         Binding("6", "compare", "compare", show=False, tooltip="The marked runs side by side."),
         Binding("n", "new_run", "new", show=False, tooltip="A new run: choose a recipe and a host."),
         Binding("tilde", "command_log", "commands", show=False, key_display="~", tooltip="What was run on hosts."),
@@ -86,6 +86,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self._runs_screen = RunsScreen(self.seat, clock)
         self._first_run_id = run_id
         self._before_query = RUNS
+        self._subject_id: str | None = None
         self.add_mode(RUNS, lambda: self._runs_screen)
         self.add_mode(RUN, lambda: self._run_screen)
         self.add_mode(HOSTS, self._hosts_screen)
@@ -137,7 +138,7 @@ class DflashApp(App[None], inherit_bindings=False):
             self.bell()
 
     def open_run(self, run_id: str) -> None:
-        self._run_screen.show(run_id)
+        self._run_screen.show(run_id, self._runs_screen.name_of(run_id))
         self._runs_screen.select(run_id)
         self.switch_mode(RUN)
 
@@ -145,14 +146,28 @@ class DflashApp(App[None], inherit_bindings=False):
     def _run_opened(self, event: RunOpened) -> None:
         self.open_run(event.run_id)
 
+    @property
+    def subject_id(self) -> str | None:
+        """The run that a person is at: of the screen looked at, else of the last one that was about a run."""
+        screen = self.screen_stack[0]
+        if isinstance(screen, MainScreen):
+            self._subject_id = screen.subject_id or self._subject_id
+        return self._subject_id
+
+    def _go(self, mode: str) -> str | None:
+        """Go to a screen, with the run that a person is at on the one that is left."""
+        run_id = self.subject_id
+        self.switch_mode(mode)
+        return run_id
+
     @on(RunLeft)
     def action_show_runs(self) -> None:
-        self.switch_mode(RUNS)
+        if (run_id := self._go(RUNS)) is not None:
+            self._runs_screen.select(run_id)
 
     def action_show_run(self) -> None:
-        subject = self._runs_screen.subject
-        if self._run_screen.run_id is None and subject is not None:
-            self.open_run(subject.run_id)
+        if (run_id := self.subject_id) is not None:
+            self.open_run(run_id)
         else:
             self.switch_mode(RUN)
 
@@ -163,21 +178,15 @@ class DflashApp(App[None], inherit_bindings=False):
         return RunScreen(self.seat, self._clock)
 
     def action_show_hosts(self) -> None:
-        self.switch_mode(HOSTS)
+        self._go(HOSTS)
 
     def action_show_logs(self) -> None:
-        """Of the run under the cursor, on the list of runs; else of the one that was opened."""
         from dflash_tui.ui.logs_screen import LogsScreen
 
         if self._logs_screen is None:
             screen = self._logs_screen = LogsScreen(self.seat)
             self.add_mode(LOGS, lambda: screen)
-        listed = self._runs_screen.subject
-        is_on_list = self.screen_stack[0] is self._runs_screen or self._run_screen.run_id is None
-        run_id = listed.run_id if is_on_list and listed else self._run_screen.run_id
-        if self.screen_stack[0] is not self._logs_screen:
-            self._logs_screen.show(run_id)
-            self.switch_mode(LOGS)
+        self._logs_screen.show(self._go(LOGS))
 
     def _hosts_screen(self) -> Screen[None]:
         from dflash_tui.ui.hosts_screen import HostsScreen
@@ -191,14 +200,9 @@ class DflashApp(App[None], inherit_bindings=False):
         return QueryScreen(self.seat, self._clock)
 
     def action_show_query(self) -> None:
-        """Of the run under the cursor, on the list of runs; else of the one that was opened."""
-        run = None
         if self.current_mode != QUERY:
             self._before_query = self.current_mode
-            listed, opened = self._runs_screen.subject, self._run_screen.subject
-            run = listed if self.current_mode == RUNS or opened is None else opened
-        self._query_screen.open(run)
-        self.switch_mode(QUERY)
+        self._query_screen.open(self._go(QUERY))
 
     @on(QueryAsked)
     def _query_asked(self, event: QueryAsked) -> None:
@@ -211,7 +215,7 @@ class DflashApp(App[None], inherit_bindings=False):
         self.switch_mode(self._before_query)
 
     def action_compare(self) -> None:
-        self.switch_mode(COMPARE)
+        self._go(COMPARE)
 
     def _compare_screen(self) -> Screen[None]:
         from dflash_tui.ui.compare_screen import CompareScreen

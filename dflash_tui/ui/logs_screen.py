@@ -104,6 +104,10 @@ class LogsScreen(MainScreen):
     def subject(self) -> Run | None:
         return self._run
 
+    @property
+    def subject_id(self) -> str | None:
+        return self.run_id
+
     def show(self, run_id: str | None) -> None:
         """Show this run's log, from its end; the same run stays where it is."""
         if run_id != self.run_id:

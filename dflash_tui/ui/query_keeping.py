@@ -62,7 +62,7 @@ def save(name: str, text: str, subject: QuerySubject, store: Store) -> tuple[Pat
     file = place_of(name)
     before = file.read_bytes() if file.exists() else None
     save_panel(name, text)
-    found = store.report(subject.run.run_id, [name], subject.window, 240) if subject.run else []
+    found = store.report(subject.run, [name], subject.window, 240) if subject.run else []
     if found and found[0].state == "failed":
         put_back(name, before)
         raise UsageError(f"the panel {name} is not saved, it would fail in every report: {found[0].why}")

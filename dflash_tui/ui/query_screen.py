@@ -116,19 +116,23 @@ class QueryScreen(MainScreen):
 
     @property
     def subject(self) -> Run | None:
+        """None: what a query tells may be of any run."""
         return None
 
-    def open(self, run: Run | None) -> None:
+    @property
+    def subject_id(self) -> str | None:
+        return self._subject.run
+
+    def open(self, run_id: str | None) -> None:
         """Whoever comes here types, wherever the focus was left."""
-        self.about(run)
+        self.about(run_id)
         if self.is_running:
             self._editor.focus()
 
-    def about(self, run: Run | None) -> None:
+    def about(self, run_id: str | None) -> None:
         """`$run` is this one from now on, unless it is already."""
-        before = self._subject.run
-        if run is not None and (before is None or run.run_id != before.run_id):
-            self._subject = QuerySubject(run)
+        if run_id is not None and run_id != self._subject.run:
+            self._subject = QuerySubject(run_id)
         self._show_title()
 
     def edit(self, asked: QueryAsked) -> None:
@@ -170,7 +174,7 @@ class QueryScreen(MainScreen):
             return
         self._list.show(self._catalog)
         if self._subject.run is None and self._catalog.runs:
-            self.about(self._catalog.runs[0])
+            self.about(self._catalog.runs[0].run_id)
 
     def _completion(self, before: str, after: str) -> Completion:
         return complete(before, after, self._catalog, NAMES if self._subject.run else ())

@@ -83,6 +83,7 @@ class RunScreen(MainScreen):
     def __init__(self, seat: Seat, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(seat)
         self.run_id: str | None = None
+        self._run_name: str | None = None
         self._clock = clock
         self._view = View()
         self._sight = Sight()
@@ -111,9 +112,14 @@ class RunScreen(MainScreen):
     def subject(self) -> Run | None:
         return self._run
 
-    def show(self, run_id: str) -> None:
+    @property
+    def subject_id(self) -> str | None:
+        return self.run_id
+
+    def show(self, run_id: str, name: str) -> None:
         """Show another run, all of it."""
         if run_id != self.run_id:
+            self._run_name = name
             self.run_id, self._run, self._view, self._sight = run_id, None, View(), Sight()
             self._eta_s, self._eta_at, self._found = None, -ETA_S, None
             if self.is_running:
@@ -123,7 +129,7 @@ class RunScreen(MainScreen):
     def _begin(self) -> None:
         """Nothing is known yet of the run, and nothing of another one stays to be mistaken for it."""
         self._grid.display = False
-        self._status.forget()
+        self._status.forget(self._run_name)
         self._say(NO_RUN if self.run_id is None else "reading ...")
 
     def _ask_now(self) -> None:
@@ -355,5 +361,5 @@ class RunScreen(MainScreen):
         from dflash_tui.ui.sql_screen import SqlScreen
 
         if self._run is not None and self._panel is not None and self._panel.result is not None:
-            subject = QuerySubject(self._run, self._view.asked, self._view.stretches)
+            subject = QuerySubject(self.run_id, self._view.asked, self._view.stretches)
             self.app.push_screen(SqlScreen(self._panel.result, subject))

@@ -113,6 +113,10 @@ class RunsScreen(MainScreen):
     def subject(self) -> Run | None:
         return self._list.selected.run if self._list.selected else None
 
+    def name_of(self, run_id: str) -> str:
+        """Its name; of a run that has not come into the list yet, its id."""
+        return next((run.name for run in self._runs if run.run_id == run_id), run_id)
+
     @property
     def marked(self) -> list[str]:
         """The ids of the marked runs, in the order of marking."""

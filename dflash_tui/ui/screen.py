@@ -73,6 +73,11 @@ class MainScreen(Screen[None]):
     def subject(self) -> Run | None:
         raise NotImplementedError
 
+    @property
+    def subject_id(self) -> str | None:
+        """The run that a person is at here, as soon as its id is known; None on a screen that is about no run."""
+        return self.subject.run_id if self.subject else None
+
     def compose(self) -> ComposeResult:
         yield from self.body()
         yield Static(TOO_SMALL, classes="too-small")

@@ -51,6 +51,7 @@ class StatusLine(Widget):
         self._clock = clock
         self._seen_at = clock()
         self._run: Run | None = None
+        self._run_name: str | None = None
         self._eta_s: float | None = None
         self._sights: Sequence[str] = ()
         self._badge = ""
@@ -64,15 +65,16 @@ class StatusLine(Widget):
         self._run, self._seen_at, self._eta_s, self._sights, self._badge = run, seen_at, eta_s, sights, badge
         self.refresh()
 
-    def forget(self) -> None:
-        """Show no run."""
-        self._run = None
+    def forget(self, name: str | None) -> None:
+        """Show nothing of a run but its name; without one, that there is none."""
+        self._run, self._run_name = None, name
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
         ground = self.rich_style
         if self._run is None:
-            return line([(" no run", ink(self, "status--quiet"))], self.size.width, ground)
+            name, look = (visible(self._run_name), "status--name") if self._run_name else ("no run", "status--quiet")
+            return line([(f" {name}", ink(self, look))], self.size.width, ground)
         parts = status_parts(self._run, self._eta_s, self._sights, self._clock() - self._seen_at, self._badge)
         pieces = [(" ", ground)]
         for part in fitted(parts, self.size.width - 2):

@@ -13,7 +13,7 @@ from dflash_tui.store.base import AttemptRow, PanelResult
 from dflash_tui.ui.panel import Panel, fitting
 from dflash_tui.ui.panel_grid import PanelGrid
 
-from .cockpit import FROZEN_S, cockpit, screen_text, sees, sees_no, types, until
+from .cockpit import FROZEN_S, cockpit, screen_lines, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_panels, make_run
 
 RUN = make_run("v5-hard")
@@ -305,6 +305,17 @@ async def test_resumes_are_marked_and_the_attempt_is_named() -> None:
         await pilot.press("enter")
         await sees(pilot, "attempt 2")
         assert "┊" in screen_text(pilot.app)
+
+
+async def test_a_run_that_is_being_opened_has_its_name_in_the_header() -> None:
+    async with cockpit([make_run("v5-hard", name="a name")]) as (pilot, seat):
+        await sees(pilot, "a name")
+        seat.store.gate.clear()
+        await pilot.press("enter")
+        await sees(pilot, "reading ...")
+        assert screen_lines(pilot.app)[0].strip() == "a name"
+        seat.store.gate.set()
+        await sees(pilot, "● running")
 
 
 async def test_the_screen_of_no_run_teaches_what_to_press() -> None:

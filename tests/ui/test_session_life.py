@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
+from dflash_tui.runs import RunRecord
+from dflash_tui.store.database import Database
 from dflash_tui.ui.app import DflashApp, live
 
-from .cockpit import cockpit, make_app, sees
+from .cockpit import cockpit, make_app, screen_lines, sees
 from .scripted_seat import ScriptedSeat, make_run
 
 
@@ -91,3 +94,27 @@ def test_making_an_app_asks_nothing_of_the_store() -> None:
     seat = make_app([]).seat
     assert not seat.is_open
     assert seat.store.asked == []
+
+
+async def test_one_run_is_the_subject_of_all_screens(home: Path) -> None:
+    app = make_app([])
+    paths.private_dir(paths.data_dir())
+    with Database(paths.database_file()) as store:
+        for run_id in ("one", "two", "three"):
+            store.register_run(RunRecord(run_id, run_id, "ingested"))
+        app.seat.store = store  # type: ignore[attr-defined]
+        async with app.run_test(size=(80, 24), notifications=True) as pilot:
+            await sees(pilot, "Runs 3")
+            listed = [next(name for name in ("one", "two", "three") if name in line) for line in screen_lines(app)[2:5]]
+            await pilot.press("enter")
+            await sees(pilot, f"absent  {listed[0]}")
+            await pilot.press("1", "j", "2")
+            await sees(pilot, f"absent  {listed[1]}")
+            await pilot.press("1", "j", "5")
+            await sees(pilot, f"{listed[2]}", "[log]")
+            await pilot.press("3", "4")
+            await sees(pilot, f"$run = {listed[2]}")
+            await pilot.press("escape", "escape", "6", "2")
+            await sees(pilot, f"absent  {listed[2]}")
+            await pilot.press("1", "k", "4")
+            await sees(pilot, f"$run = {listed[1]}")
