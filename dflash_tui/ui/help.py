@@ -20,6 +20,7 @@ QUIT_NOTE = "Runs live on their own machines: leaving this session, or losing it
 
 
 class HelpScreen(Dialog[None]):
+    CSS_PATH = "help.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q,f1", "dismiss", "close", tooltip="Back."),
         Binding("j", "scroll(1)", "down", show=False),
@@ -46,7 +47,7 @@ class HelpScreen(Dialog[None]):
                 yield Static(Content(visible(self._about, keep="\n")), classes="help-about")
             yield Static(self._table())
             yield Static(QUIT_NOTE, classes="help-about")
-            yield Static("esc close", classes="dialog-keys")
+            yield Static("j k scroll   esc close", classes="dialog-keys")
 
     def _table(self) -> Content:
         """A line for what keys do; two ways of one thing, there and back, share it."""

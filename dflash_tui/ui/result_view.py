@@ -84,10 +84,18 @@ class ResultView(Vertical):
             self.table.show(asked.columns, asked.types, asked.rows)
         elif self._shown is not None:
             self.table.grow()
-        if asked.error is not None:
+        self._show_error()
+        self._show_title()
+
+    def on_resize(self) -> None:
+        # The excerpt is cut to the width.
+        self._show_error()
+
+    def _show_error(self) -> None:
+        asked = self._asked
+        if asked is not None and asked.error is not None:
             self._message.update(Content("\n").join(map(Content, self._error_lines(asked, asked.error))))
             self._message.display = True
-        self._show_title()
 
     def _error_lines(self, asked: AskedQuery, error: DflashError) -> list[str]:
         """The sentence; under it the line that it is about, with a caret under each letter of the word."""

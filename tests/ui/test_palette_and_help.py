@@ -61,6 +61,14 @@ async def test_help_names_every_key_of_its_screen_and_what_the_panel_says_of_its
         await sees_no(pilot, "Help: loss")
 
 
+async def test_what_closes_the_help_is_in_sight_however_long_it_is() -> None:
+    async with cockpit(RUNS, size=(80, 24)) as (pilot, _):
+        await pilot.press("question_mark")
+        await sees(pilot, "Help: Runs", "esc close")
+        await pilot.press("end")
+        await sees(pilot, "Runs live on their own machines", "esc close")
+
+
 async def test_every_shown_binding_says_what_it_does() -> None:
     async with cockpit(RUNS, run_id="v5-hard") as (pilot, _):
         for key in ("1", "2", "3"):

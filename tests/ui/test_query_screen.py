@@ -118,6 +118,11 @@ async def test_no_rows_no_numbers_and_more_rows_than_are_kept_are_said(monkeypat
         await sees(pilot, "of 1,000 rows kept, there are more: w writes all")
 
 
+def are_under_the_word(lines: list[str]) -> bool:
+    row = next((row for row, line in enumerate(lines) if "^^^^^" in line), 0)
+    return "losss" in lines[row - 1] and lines[row - 1].index("losss") == lines[row].index("^^^^^")
+
+
 async def test_an_error_is_a_sentence_with_its_place_and_carets_under_the_word() -> None:
     async with query_screen(QueryError("there is no column 'losss' here; did you mean 'loss'?", 16)) as (pilot, seat):
         await writes(pilot, "select 1;\n\nselect loss,\n  losss from steps")
@@ -125,6 +130,16 @@ async def test_an_error_is_a_sentence_with_its_place_and_carets_under_the_word()
         await sees(pilot, "✗ line 4, column 3: there is no column 'losss' here; did you mean 'loss'?")
         lines = [line for line in screen_lines(pilot.app) if "^^^^^" in line or "4   losss" in line]
         assert lines[-2].index("losss") == lines[-1].index("^^^^^")
+        words = ", ".join(f"column_{i}" for i in range(20))
+        seat.store.answer = QueryError("there is no column 'losss' here", 10 + len(words))
+        await writes(pilot, f"select {words}, losss from steps")
+        await pilot.press("ctrl+r")
+        await sees(pilot, "✗ line 1")
+        for width in (120, 60, 100):
+            await pilot.resize_terminal(width, 30)
+            await until(
+                pilot, lambda: are_under_the_word(screen_lines(pilot.app)), f"the carets under the word at {width}"
+            )
         for error in (UsageError("only SELECT is allowed in a query, not DROP"), TimedOutError("took longer than 5 s")):
             seat.store.answer = error
             await pilot.press("ctrl+r")

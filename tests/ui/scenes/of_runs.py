@@ -74,6 +74,6 @@ SCENES = (
     Scene("run-findings", sick, press("enter", until="→ go back"), only=((LARGE, DARK), (SMALL, DARK))),
     Scene("palette", fleet, TO_THE_PALETTE, only=tuple((size, look) for size in SIZES for look in (DARK, NO_COLOUR))),
     Scene("palette-light", fleet_in_light, TO_THE_PALETTE, only=tuple((size, LIGHT) for size in SIZES)),
-    Scene("help", fleet, press("question_mark", until="never touches one")),
+    Scene("help", fleet, press("question_mark", until="esc close")),
     Scene("too-small", fleet, is_too_small, sizes=((39, 24), (80, 9))),
 )
