@@ -46,7 +46,7 @@ class HelpScreen(Dialog[None]):
             if self._about:
                 yield Static(Content(visible(self._about, keep="\n")), classes="help-about")
             yield Static(self._table())
-            yield Static(QUIT_NOTE, classes="help-about")
+            yield Static(QUIT_NOTE, id="quit-note")
             yield Static("j k scroll   esc close", classes="dialog-keys")
 
     def _table(self) -> Content:

@@ -51,7 +51,7 @@ async def test_the_palette_runs_an_action_and_opens_a_run_by_its_name() -> None:
 
 
 async def test_help_names_every_key_of_its_screen_and_what_the_panel_says_of_itself() -> None:
-    async with cockpit(RUNS, run_id="v5-hard") as (pilot, _):
+    async with cockpit(RUNS, size=(120, 50), run_id="v5-hard") as (pilot, _):
         known = actions(pilot.app.screen)
         await pilot.press("question_mark")
         await sees(pilot, "Help: loss", "Two humps: two kinds of batches.", "never touches one")
