@@ -151,6 +151,7 @@ class Run:
             when = self._config["eval.ddtree"]
             trees = when == "always" or (when == "last" and self.step == self.total_steps)
             stride, room = self._config["eval.anchor_stride"], self._config["data.generate_batch"]
+            print(f"step {self.step}: evaluation begins, {len(held_out)} held out", flush=True)
             told = {"trees": trees, "at_a_time": room, "check_stop": self._stop.check}
             try:
                 ((tau, fields),) = evaluate([self._objective], held_out, stride, few, **told)

@@ -28,6 +28,7 @@ from dflash_tui.ui.compare_list import REFERENCE, SIGNS, CompareList, rows_of
 from dflash_tui.ui.compare_question import Answer, Known, Question, ask_comparison, chart_of
 from dflash_tui.ui.fresh import Freshener
 from dflash_tui.ui.messages import RunAdvanced, RunLeft
+from dflash_tui.ui.run_names import told_apart
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
 
@@ -163,11 +164,10 @@ class CompareScreen(MainScreen):
             return
         self._chart = answer.drawn[0].name
         place = known.charts.index(self._chart) + 1, len(known.charts)
-        names = [run.name for run in known.runs]
-        self._plot.show(answer.drawn, names, self._held_here(known), place)
+        self._plot.show(answer.drawn, told_apart(known.runs), self._held_here(known), place)
 
     def _title_words(self, known: Known) -> str:
-        names = [f"{sign} {run.name}" for sign, run in zip(SIGNS, known.runs, strict=False)]
+        names = [f"{sign} {name}" for sign, name in zip(SIGNS, told_apart(known.runs), strict=False)]
         parts = ["Compare"]
         if known.comparison.window:
             first, last = known.comparison.window

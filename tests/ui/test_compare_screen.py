@@ -15,6 +15,7 @@ from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.ui.compare_list import COLUMNS, CompareList, rows_of
 from dflash_tui.ui.run_list import RunList
+from dflash_tui.ui.run_names import told_apart
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_more_panels, make_run
@@ -64,6 +65,15 @@ async def test_two_runs_side_by_side_over_one_chart_by_keys() -> None:
         await pilot.press("enter")
         await sees(pilot, "steps 3,000..5,000")
         assert seat.store.asked[-1][2] == Window.between(3000, 5000)
+
+
+async def test_two_runs_of_one_name_are_told_apart_by_the_ends_of_their_ids() -> None:
+    runs = [make_run("demo-1130-ab3f", name="demo"), make_run("demo-1130-cd7f", name="demo"), make_run("v4")]
+    assert told_apart(runs) == ["demo …3f", "demo …7f", "v4"]
+    assert told_apart([make_run("x", name="demo"), make_run("ax", name="demo")]) == ["demo x", "demo ax"]
+    async with cockpit(runs) as (pilot, _):
+        await pilot.press("space", "j", "space", "6")
+        await sees(pilot, "a demo …3f · b demo …7f")
 
 
 async def test_figures_that_begin_alike_are_told_apart_and_the_place_of_the_chart_is_never_cut() -> None:
