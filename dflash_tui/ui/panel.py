@@ -83,6 +83,7 @@ class Panel(ChartWidget, can_focus=True):
         self._first_row = 0
         self._sight = NO_SIGHT
         self._moved: Moved | None = None
+        self._is_past = False
         self._titles: tuple[str, str, int, bool] | None = None
 
     @property
@@ -119,11 +120,17 @@ class Panel(ChartWidget, can_focus=True):
 
     def show(self, result: PanelResult, sight: Sight = NO_SIGHT) -> None:
         """Draw this answer from now on; the same answer again costs nothing."""
-        if result != self.result:
-            self.result, self._moved, self._sight = result, None, sight
+        if result != self.result or self._is_past:
+            self.result, self._moved, self._sight, self._is_past = result, None, sight, False
             self._draw_anew()
         else:
             self.look(sight)
+
+    def outdate(self) -> None:
+        """The run has gone on: what was said to be missing may be there by now."""
+        if self.result is not None and self.result.state == "empty":
+            self._is_past = True
+            self._draw_anew()
 
     def look(self, sight: Sight) -> None:
         """Draw the same answer with another cursor, other limits, another axis."""
@@ -229,7 +236,7 @@ class Panel(ChartWidget, can_focus=True):
 
     def _draw(self, width: int, height: int) -> Canvas:
         result = self.result
-        if result is None:
+        if result is None or self._is_past:
             return Canvas(width, height).note("reading ...")
         if result.state == "failed":
             return Canvas(width, height).note(f"✗ {visible(result.why or 'failed')}", Role.BAD)

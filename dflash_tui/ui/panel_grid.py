@@ -52,8 +52,10 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
         for panel in self.panels:
             panel.look(sight)
 
-    async def show(self, results: Sequence[PanelResult], sight: Sight, first: Sequence[str]) -> None:
-        """Show these answers; panels not among them stay as they are.
+    async def show(
+        self, results: Sequence[PanelResult], sight: Sight, first: Sequence[str], *, has_gone_on: bool
+    ) -> None:
+        """Show these answers; panels not among them stay as they are, or are of the past if the run `has_gone_on`.
 
         New panels come into the grid: those named in `first` in that order, then the others in their own.
         """
@@ -68,6 +70,8 @@ class PanelGrid(VerticalScroll, can_focus=False, inherit_bindings=False):
             known |= {panel.name: panel for panel in new}
             if self.screen.focused is None:
                 self.focus_on(self.panels[0])
+        for panel in known.values() if has_gone_on else ():
+            panel.outdate()
         for result in results:
             known[result.name].show(result, sight)
         for panel in self._in_sight():

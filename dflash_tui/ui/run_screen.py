@@ -199,6 +199,7 @@ class RunScreen(MainScreen):
         if ask.axis == self._view.axis != "step" and answer.course is None:
             tell(self, MISSING[ask.axis], "warning")
             self._view = replace(self._view, axis="step")
+        has_gone_on = self._run is not None and self._run.step != answer.detail.run.step
         self._run, self._seen_at = answer.detail.run, self._clock()
         extent = self._sight.limits
         # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
@@ -219,7 +220,7 @@ class RunScreen(MainScreen):
         self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
         self._badge = badge(found.findings) if found else ""
         panels = [*answer.panels, as_result(found and found.findings)]
-        await grid.show(panels, self._sight, first_panels(self._run))
+        await grid.show(panels, self._sight, first_panels(self._run), has_gone_on=has_gone_on)
         self._show_status()
 
     def _show_status(self) -> None:

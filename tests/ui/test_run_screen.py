@@ -318,6 +318,23 @@ async def test_a_run_that_is_being_opened_has_its_name_in_the_header() -> None:
         await sees(pilot, "● running")
 
 
+async def test_a_panel_below_says_no_more_that_nothing_is_there_once_the_run_has_gone_on() -> None:
+    empty = PanelResult("zzz", "the last", "line", "empty", why="nothing has been logged yet", order=999)
+    async with cockpit([RUN], size=(80, 24)) as (pilot, seat):
+        seat.store.panels = lambda window, buckets: [*make_panels(window, buckets), empty]
+        await pilot.press("enter")
+        await sees(pilot, "p50 0.913")
+        seat.store.change("v5-hard", step=22_750)
+        seat.advanced("v5-hard")
+        await sees(pilot, "step 22,750")
+        seat.store.gate.clear()
+        await pilot.press("end", *["pagedown"] * 4)
+        await sees(pilot, "the last", "reading ...")
+        assert "nothing has been logged yet" not in screen_text(pilot.app)
+        seat.store.gate.set()
+        await sees(pilot, "nothing has been logged yet")
+
+
 async def test_the_screen_of_no_run_teaches_what_to_press() -> None:
     async with cockpit([]) as (pilot, _):
         await pilot.press("2")
