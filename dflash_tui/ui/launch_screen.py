@@ -51,11 +51,15 @@ class LaunchScreen(Dialog[None]):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
 
-    def __init__(self, seat: Seat, host: str | None = None, origin: RunRecord | None = None) -> None:
-        """`host` is chosen at first; without it, the last one that was launched on. `origin` is what is cloned."""
+    def __init__(
+        self, seat: Seat, host: str | None = None, origin: RunRecord | None = None, name: str | None = None
+    ) -> None:
+        """`host` is chosen at first; without it, the last one that was launched on. `origin` is what is cloned, `name`
+        what its clone may be called."""
         super().__init__()
         self._seat = seat
         self._origin = origin
+        self._first_name = name
         self._first_host = host or (origin.host if origin else None)
         self._draft = Draft({})
         self._plan: LaunchPlan | None = None
@@ -80,7 +84,8 @@ class LaunchScreen(Dialog[None]):
                     )
                     yield Static(id="host-note", classes="error")
                     yield Label("name")
-                    yield Input(placeholder="as that run" if self._origin else "as the recipe", compact=True, id="name")
+                    placeholder = "as that run" if self._origin else "as the recipe"
+                    yield Input(self._first_name, placeholder=placeholder, compact=True, id="name")
                     yield Label("settings (key=value lines)")
                     yield TextArea(compact=True, tab_behavior="focus", id="settings")
                     yield Static(id="settings-error", classes="error")

@@ -1,6 +1,11 @@
-"""What runs are called where several are in view: by their names, and where two share one, by what tells them apart."""
+"""What runs are called where several are in view: by name, and where two share one, by what tells them apart.
 
-from collections.abc import Sequence
+Also what another run like one of them may be called.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from itertools import count
 
 from dflash_tui.runs import Run
 
@@ -11,6 +16,13 @@ def told_apart(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         shared.setdefault(run.name, []).append(run.run_id)
     return [run.name if len(shared[run.name]) == 1 else f"{run.name} {_end(run, shared[run.name])}" for run in runs]
+
+
+def next_free(name: str, taken: Collection[str]) -> str:
+    """A name for a run like this one: demo-2 of demo, demo-3 of demo-2."""
+    stem = re.sub(r"-\d+$", "", name)
+    stem = stem if stem in taken else name
+    return next(free for number in count(2) if (free := f"{stem}-{number}") not in taken)
 
 
 def _end(run: Run, run_ids: Sequence[str]) -> str:

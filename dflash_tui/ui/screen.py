@@ -122,9 +122,11 @@ class MainScreen(Screen[None]):
 
     async def _clone(self, run_id: str) -> None:
         from dflash_tui.ui.launch_screen import LaunchScreen
+        from dflash_tui.ui.run_names import next_free
 
-        detail = await self.seat.ask(lambda store: store.detail(run_id))
-        self.app.push_screen(LaunchScreen(self.seat, origin=detail.record))
+        origin, runs = await self.seat.ask(lambda store: (store.detail(run_id).record, store.runs()))
+        name = next_free(origin.name, {run.name for run in runs})
+        self.app.push_screen(LaunchScreen(self.seat, origin=origin, name=name))
 
     def action_resume(self) -> None:
         if self.subject is not None:

@@ -15,7 +15,7 @@ from dflash_tui.store.base import ResolvedWindow
 from dflash_tui.store.mirror import Mirror
 from dflash_tui.ui.compare_list import COLUMNS, CompareList, rows_of
 from dflash_tui.ui.run_list import RunList
-from dflash_tui.ui.run_names import told_apart
+from dflash_tui.ui.run_names import next_free, told_apart
 
 from .cockpit import cockpit, screen_lines, screen_text, sees, sees_no, types, until
 from .scripted_seat import make_more_panels, make_run
@@ -71,6 +71,11 @@ async def test_two_runs_of_one_name_are_told_apart_by_the_ends_of_their_ids() ->
     runs = [make_run("demo-1130-ab3f", name="demo"), make_run("demo-1130-cd7f", name="demo"), make_run("v4")]
     assert told_apart(runs) == ["demo …3f", "demo …7f", "v4"]
     assert told_apart([make_run("x", name="demo"), make_run("ax", name="demo")]) == ["demo x", "demo ax"]
+    assert [next_free(name, {"demo", "demo-2", "v-50"}) for name in ("demo", "demo-2", "v-50")] == [
+        "demo-3",
+        "demo-3",
+        "v-50-2",
+    ]
     async with cockpit(runs) as (pilot, _):
         await pilot.press("space", "j", "space", "6")
         await sees(pilot, "a demo …3f · b demo …7f")

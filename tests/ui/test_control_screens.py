@@ -123,7 +123,7 @@ async def test_a_run_is_cloned_with_the_changes_marked_and_what_they_were() -> N
         await sees(pilot, "* lr = 0.001  (was 0.0006)", "lr: a number above 0", "default 0.0006")
         await pilot.press("ctrl+s")
         await sees(pilot, "step 1/600")
-        assert ("clone", CloneRequest("v5-hard", ("lr=0.001",), None, "gpu2", None)) in seat.said
+        assert ("clone", CloneRequest("v5-hard", ("lr=0.001",), None, "gpu2", "v5-hard-2")) in seat.said
         await pilot.press("1", "G", "c")
         await pilot.pause()
         assert "A run like" not in screen_text(pilot.app), "nobody here knows how an ingested run was started"
