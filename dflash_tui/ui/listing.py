@@ -13,6 +13,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.strip import Strip
 
+from dflash_tui.charts.cells import text_width
 from dflash_tui.ui.cells import laid, line
 from dflash_tui.ui.columns import GAP, Cell, Column, R, fitted
 from dflash_tui.ui.rows_view import RowsView
@@ -20,6 +21,7 @@ from dflash_tui.ui.states import TONE_CLASSES
 
 HEADER_LINES = 1
 CURSOR_CELLS = 2
+AGEING_CELLS = 2
 
 
 class Listing(RowsView, Generic[R], can_focus=True, inherit_bindings=False):
@@ -63,6 +65,7 @@ class Listing(RowsView, Generic[R], can_focus=True, inherit_bindings=False):
         self._row_id = ""
         """The row that the cursor is on, or goes to as soon as it is in the list."""
         self._why_empty: Sequence[str] = ()
+        self._needs = tuple(column.width for column in self.COLUMNS)
 
     def row_id(self, row: R) -> str:
         """What makes it the same row next time."""
@@ -93,6 +96,7 @@ class Listing(RowsView, Generic[R], can_focus=True, inherit_bindings=False):
         """Without any row, the lines of `why_empty` are shown."""
         before = self.selected
         self._rows, self._why_empty = rows, why_empty
+        self._needs = tuple(map(self._need, self.COLUMNS))
         places = {self.row_id(row): index for index, row in enumerate(rows)}
         self._index = places.get(self._row_id, min(self._index, max(0, len(rows) - 1)))
         self.virtual_size = Size(self.size.width, len(rows) + HEADER_LINES)
@@ -143,7 +147,14 @@ class Listing(RowsView, Generic[R], can_focus=True, inherit_bindings=False):
 
     def _fitted(self) -> list[tuple[Column[Any], int]]:
         # One cell stays free for the scrollbar.
-        return fitted(self.COLUMNS, self.size.width - CURSOR_CELLS - self.BADGE_CELLS - 1)
+        return fitted(self.COLUMNS, self.size.width - CURSOR_CELLS - self.BADGE_CELLS - 1, self._needs)
+
+    def _need(self, column: Column[Any]) -> int:
+        """The cells that a column which may grow has use for; all but names hold ages, longer at the next look."""
+        if not column.widest:
+            return column.width
+        widest = max((text_width(self.cell(column, row, column.widest).text) for row in self._rows), default=0)
+        return widest + (0 if column.takes_rest else AGEING_CELLS)
 
     def _place_of(self, index: int) -> Region:
         return Region(0, index - self.scroll_offset.y + HEADER_LINES, self.size.width, 1)

@@ -119,9 +119,9 @@ def _age(row: RunRow) -> Cell:
 
 SPARK: Column[RunRow] = Column("LOSS", 9, lambda row: Cell(""), rank=6)
 COLUMNS: tuple[Column[RunRow], ...] = (
-    Column("STATE", 13, _state, widest=20, growth=2, sort_key=lambda row: liveliness(row.run.state), falls=True),
-    Column("RUN", 18, _name, takes_rest=True, widest=26, growth=3, sort_key=lambda row: row.run.name.lower()),
-    Column("HOST", 10, _host, rank=5, widest=16, growth=4, sort_key=lambda row: row.run.host),
+    Column("STATE", 13, _state, widest=20, growth=3, sort_key=lambda row: liveliness(row.run.state), falls=True),
+    Column("RUN", 18, _name, takes_rest=True, widest=26, growth=2, sort_key=lambda row: row.run.name.lower()),
+    Column("HOST", 9, _host, rank=5, widest=16, growth=4, sort_key=lambda row: row.run.host),
     Column("STEP", _STEP_CELLS, _step, "right", rank=1, sort_key=lambda row: row.run.step, falls=True),
     Column("LOSS p50", _LOSS_CELLS, _loss, "right", rank=3, sort_key=lambda row: row.figures.loss_p50),
     Column("TOK/S", _SPEED_CELLS, _speed, "right", rank=4, sort_key=lambda row: row.figures.tok_per_sec, falls=True),

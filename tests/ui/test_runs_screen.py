@@ -104,6 +104,15 @@ def test_no_number_of_a_line_is_cut(step: int, total_steps: int | None, words: s
     assert looks == ["tone--bad", "tone--warn", "list--quiet"]
 
 
+async def test_names_have_the_room_that_other_columns_have_no_use_for() -> None:
+    async with cockpit([make_run("v5-hardCE-gamma7-split"), *FLEET[3:]]) as (pilot, seat):
+        await sees(pilot, "v5-hardCE-gamma7-split ")
+        seat.store.change(FLEET[3].run_id, state="failed", reason="oom-gpu")
+        seat.store.change(FLEET[4].run_id, no_contact_s=41.0, age_s=41.0, state="running")
+        seat.advanced(None)
+        await sees(pilot, "silent 41 s", "✗ failed", "v5-hardCE-gamma7-split ")
+
+
 async def test_an_empty_store_teaches_the_next_key() -> None:
     async with cockpit([], size=(80, 24)) as (pilot, _):
         await sees(pilot, "No runs yet.", "n   a new run", "dflash-tui demo")
