@@ -12,14 +12,22 @@ from dflash_tui.charts.options import Mark
 
 CURSOR = "┃"
 LEVEL = "╌"
+MIN_GAP = 4
 _FREE = {" ", GRID, SHADE}
 
 
 def draw_marks(frame: Frame, marks: Sequence[Mark]) -> None:
-    """A dashed line from top to bottom at each mark; series are drawn over it."""
-    for column, mark in sorted(_places(frame, marks), key=lambda place: place[1].is_bad):
-        for y in range(frame.top, frame.bottom + 1):
-            frame.canvas.put(column, y, "┊", _role(mark))
+    """A dashed line from top to bottom at each mark; series are drawn over it.
+
+    Of many resumes close together those too near to the line before stand on the x axis alone, so that the plot stays
+    to be seen.
+    """
+    free_from = 0
+    for column, mark in sorted(_places(frame, marks), key=lambda place: (place[1].is_bad, place[0])):
+        if mark.sign or column >= free_from or not frame.has_x_axis:
+            for y in range(frame.top, frame.bottom + 1):
+                frame.canvas.put(column, y, "┊", _role(mark))
+            free_from = column + MIN_GAP
         if frame.has_x_axis:
             frame.canvas.put(column, frame.bottom + 1, mark.sign or "┴", _role(mark))
 

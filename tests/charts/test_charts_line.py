@@ -73,6 +73,13 @@ def test_what_is_bad_is_marked_so_and_lies_over_what_is_not() -> None:
     assert [(span.text, span.role) for span in axis if span.text in "✖▲"] == [("✖", Role.BAD), ("▲", Role.MARK)]
 
 
+def test_forty_resumes_leave_the_plot_to_be_seen() -> None:
+    marks = [Mark(i + 10, f"attempt {i + 2}") for i in range(40)]
+    rows = line([float(i % 7) for i in range(60)], width=40, options=Options(marks=marks)).text().split("\n")
+    assert 4 <= max(row.count("┊") for row in rows[:9]) <= 8
+    assert rows[-2].count("┴") > 20, "the x axis has them all"
+
+
 def test_the_row_of_a_level_is_labelled_by_its_value() -> None:
     rows = line([0.1, 3.6], height=6, options=Options(levels=[Level(12.4, "story")])).text().split("\n")
     assert next(row for row in rows if "╌╌╌╌╌╌" in row).startswith("12.4┤")
