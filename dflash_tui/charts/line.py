@@ -151,16 +151,22 @@ def _draw_head(canvas: Canvas, lines: _Lines, unit: str | None, levels: Sequence
         entries += [(PATTERN_SAMPLES[pattern], name, role) for name, role, pattern in looks]
     notes = fit(notes, canvas.width)
     canvas.write_right(canvas.width, 0, notes, Role.BAD)
-    _write_legend(canvas, unit if has_unit else None, entries, canvas.width - (text_width(notes) + 2 if notes else 0))
+    end = canvas.width - (text_width(notes) + 2 if notes else 0)
+    _write_legend(canvas, unit if has_unit else None, entries, len(levels), end)
     return 1
 
 
-def _write_legend(canvas: Canvas, unit: str | None, entries: list[tuple[str, str, Role]], end: int) -> None:
-    """Unit, and sample and name of each entry, in the first row up to `end`. What is too long gives way in this order:
-    samples, then all names down to four cells, then the unit."""
+def _write_legend(
+    canvas: Canvas, unit: str | None, entries: list[tuple[str, str, Role]], num_levels: int, end: int
+) -> None:
+    """Unit, and sample and name of each entry, in the first row up to `end`; the first `num_levels` are levels. What is
+    too long gives way in this order: samples, names of lines down to four cells, the unit, names of lines, levels."""
+    names = [text_width(name) for _, name, _ in entries]
+    whole, others = names[:num_levels], names[num_levels:]
 
     def cells_of(most: int) -> int:
-        return sum(len(sample) + 1 + min(text_width(name), most) + 2 for sample, name, _ in entries)
+        names_of_lines = sum(min(width, most) for width in others)
+        return sum(len(sample) + 3 for sample, _, _ in entries) + sum(whole) + names_of_lines
 
     head = text_width(unit) + 2 if unit else 0
     if head + cells_of(canvas.width) - 2 > end:
@@ -169,7 +175,9 @@ def _write_legend(canvas: Canvas, unit: str | None, entries: list[tuple[str, str
         canvas.write(0, 0, fit(unit, end), Role.LABEL)
     else:
         head = 0
-    widths = shares([text_width(name) for _, name, _ in entries], end - head - cells_of(0) + 2)
+    room = end - head - sum(len(sample) + 3 for sample, _, _ in entries) + 2
+    of_levels = shares(whole, max(room - len(others), len(whole)))
+    widths = [*of_levels, *shares(others, room - sum(of_levels))]
     x = head
     for (sample, name, role), width in zip(entries, widths, strict=True):
         text = f"{sample} {fit(name, width)}"
