@@ -39,9 +39,12 @@ def test_a_line_is_exactly_as_wide_as_asked(texts: list[str], width: int) -> Non
     assert cell_len(strip.text) == width
 
 
-@given(st.integers(-3, 400))
-def test_columns_fit_and_the_name_takes_what_is_left(width: int) -> None:
-    columns = fitted(COLUMNS, width)
+NEEDS = st.tuples(*[st.integers(0, 60)] * len(COLUMNS))
+
+
+@given(st.integers(-3, 400), NEEDS)
+def test_columns_fit_and_the_name_takes_what_is_left(width: int, needs: tuple[int, ...]) -> None:
+    columns = fitted(COLUMNS, width, needs)
     taken = sum(cells for _, cells in columns) + GAP * (len(columns) - 1)
     needed = sum(column.width for column in COLUMNS if column.rank == 0) + GAP
     assert taken == max(width, needed)
@@ -49,7 +52,8 @@ def test_columns_fit_and_the_name_takes_what_is_left(width: int) -> None:
 
 
 def test_less_important_columns_give_way_first() -> None:
-    titles = [{column.title for column, _ in fitted(COLUMNS, width)} for width in (150, 77, 60, 40)]
+    needs = (60,) * len(COLUMNS)
+    titles = [{column.title for column, _ in fitted(COLUMNS, width, needs)} for width in (150, 77, 60, 40)]
     assert "HOST" in titles[0] and "LOSS" in titles[0]
     assert "HOST" not in titles[1] and "LOSS p50" in titles[1]
     assert titles[2] == {"STATE", "RUN", "STEP"}
