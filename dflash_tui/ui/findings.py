@@ -57,6 +57,11 @@ def _marks(finding: Finding) -> list[Mark]:
     return [Mark(first, f"{sign} {finding.title}", sign, is_bad), *(Mark(step, "", sign, is_bad) for step in others)]
 
 
+def waits_for_steps(findings: Sequence[Finding]) -> bool:
+    """Whether all that was found is that no step is there to be checked."""
+    return any(one.check == UNCHECKED for one in findings)
+
+
 def as_result(findings: Sequence[Finding] | None) -> PanelResult:
     """The panel's answer; None: nobody knows yet, and it has none."""
     if findings is None:

@@ -26,7 +26,7 @@ from dflash_tui.ui.clipboard import copy
 from dflash_tui.ui.course import MISSING
 from dflash_tui.ui.dashboard import Question, ask_dashboard, extent_of, first_panels, resume_marks
 from dflash_tui.ui.findings import NAME as FINDINGS
-from dflash_tui.ui.findings import Found, as_result, ask_findings, badge
+from dflash_tui.ui.findings import Found, as_result, ask_findings, badge, waits_for_steps
 from dflash_tui.ui.fresh import Freshener
 from dflash_tui.ui.messages import RunAdvanced, RunLeft
 from dflash_tui.ui.panel import Panel, Sight
@@ -199,8 +199,7 @@ class RunScreen(MainScreen):
         if ask.axis == self._view.axis != "step" and answer.course is None:
             tell(self, MISSING[ask.axis], "warning")
             self._view = replace(self._view, axis="step")
-        has_gone_on = self._run is not None and self._run.step != answer.detail.run.step
-        self._run, self._seen_at = answer.detail.run, self._clock()
+        has_gone_on = self._meet(answer.detail.run)
         extent = self._sight.limits
         # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
         if ask.window == self._view.asked and (seen := extent_of(answer.panels)):
@@ -222,6 +221,14 @@ class RunScreen(MainScreen):
         panels = [*answer.panels, as_result(found and found.findings)]
         await grid.show(panels, self._sight, first_panels(self._run), has_gone_on=has_gone_on)
         self._show_status()
+
+    def _meet(self, run: Run) -> bool:
+        """Take up how the run stands now. Returns whether it has gone on."""
+        has_gone_on = self._run is not None and self._run.step != run.step
+        self._run, self._seen_at = run, self._clock()
+        if self._found and waits_for_steps(self._found.findings) and run.step is not None:
+            self._findings_freshener.hurry()
+        return has_gone_on
 
     def _show_status(self) -> None:
         if self._run is not None:

@@ -61,6 +61,18 @@ async def test_the_worst_comes_first_and_charts_and_status_tell_of_it() -> None:
         await sees(pilot, "What the checks find of this run")
 
 
+async def test_what_was_not_there_to_be_checked_is_looked_for_as_soon_as_it_is() -> None:
+    """Findings are asked for seldom, ten seconds apart at least."""
+    async with cockpit([make_run("young", step=None)], (120, 40)) as (pilot, seat):
+        seat.store.findings = [Finding("unchecked", "nothing to check", "info", "no step is logged so far")]
+        await pilot.press("enter")
+        await sees(pilot, "no step is logged so far")
+        seat.store.findings = []
+        seat.store.known[0] = make_run("young", step=1)
+        seat.advanced("young")
+        await sees(pilot, "✓ no findings")
+
+
 def test_marks_are_on_the_charts_of_the_figures_concerned() -> None:
     marks = marks_of(FINDINGS)
     assert [(mark.x, mark.label, mark.sign) for mark in marks["grad_norm"]] == [
