@@ -199,7 +199,8 @@ class RunScreen(MainScreen):
         if ask.axis == self._view.axis != "step" and answer.course is None:
             tell(self, MISSING[ask.axis], "warning")
             self._view = replace(self._view, axis="step")
-        has_gone_on = self._meet(answer.detail.run)
+        run = answer.detail.run
+        has_gone_on = self._meet(run)
         extent = self._sight.limits
         # Somebody may have zoomed meanwhile: these rows will do until the finer ones come.
         if ask.window == self._view.asked and (seen := extent_of(answer.panels)):
@@ -216,10 +217,10 @@ class RunScreen(MainScreen):
             found=found.marks if found else {},
         )
         self.can_have_changed()
-        self._say((self._run.host and self.seat.contact(self._run.host)) or answer.words or "")
+        self._say((run.host and self.seat.contact(run.host)) or answer.words or "")
         self._badge = badge(found.findings) if found else ""
         panels = [*answer.panels, as_result(found and found.findings)]
-        await grid.show(panels, self._sight, first_panels(self._run), has_gone_on=has_gone_on)
+        await grid.show(panels, self._sight, first_panels(run), has_gone_on=has_gone_on)
         self._show_status()
 
     def _meet(self, run: Run) -> bool:
