@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dflash_tui.config import HostSpec
+from dflash_tui.config import LOCAL, HostSpec
 from dflash_tui.errors import HostError, TimedOutError, UsageError
 from dflash_tui.remote.client import AgentClient, Json
 from dflash_tui.remote.deploy import deploy
@@ -84,7 +84,7 @@ async def preflight(agent: AgentClient) -> Interpreter:
 def remedy(spec: HostSpec, python: str, workdir: str, missing: Sequence[str]) -> str:
     """How an interpreter gets the packages it lacks. A system's own refuses them: a `venv` in the workdir is found."""
     packages = " ".join(missing)
-    if python == sys.executable and find_spec("pip") is None:
+    if spec.kind == LOCAL and python == sys.executable and find_spec("pip") is None:
         # pipx and uv make environments that have none.
         ways = "`pipx install --force '.[trainer]'` or `uv tool install --force '.[trainer]'`"
         return f"install dflash-tui anew with what training takes, {ways} in its sources, {another(spec)}"

@@ -15,7 +15,7 @@ from dflash_tui.config import HostSpec
 from dflash_tui.errors import HostError, UsageError
 from dflash_tui.hosts import open_host
 from dflash_tui.remote.client import AgentClient
-from dflash_tui.remote.launch import launch, preflight, resume, status, stop
+from dflash_tui.remote.launch import launch, preflight, remedy, resume, status, stop
 from dflash_tui.remote.plan import RUN_ID, plan_training
 from dflash_tui.runs import RunRecord, RunState
 
@@ -261,6 +261,15 @@ async def test_the_caller_hears_nothing_of_what_is_refused(start: Start, agent: 
     agent.python = "/bin/true"
     with pytest.raises(HostError, match="is no python that works"):
         await launch(agent, record("toy-2"), {"steps": 0}, source=TOYS / "toy", before=fail)
+
+
+def test_the_remedy_for_an_environment_without_pip_is_that_of_this_machine_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dflash_tui.remote.launch.find_spec", lambda name: None)
+    here, there = HostSpec(name="local", kind="local"), HostSpec(name="gpu1", kind="ssh", address="gpu1")
+    assert "pipx install --force" in remedy(here, sys.executable, "/work", ["torch"])
+    assert "pipx" not in remedy(there, sys.executable, "/work", ["torch"])
 
 
 async def test_resume_is_a_new_attempt_in_the_same_folder(start: Start, agent: AgentClient) -> None:
