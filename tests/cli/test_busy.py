@@ -1,7 +1,6 @@
 """Somebody else holds the store and does not answer: the command names the process, with exit code 3, within 3 s."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import pytest
 from dflash_tui import paths
 from dflash_tui.store.lock import StoreLock
 
-from ..store.children import child
+from ..store.children import child, stopped
 from .conftest import dflash, watching
 
 pytestmark = pytest.mark.usefixtures("home", "log")
@@ -41,12 +40,8 @@ def foreign_program() -> Iterator[int]:
 
 @contextmanager
 def stopped_session() -> Iterator[int]:
-    with watching() as process:
-        process.send_signal(signal.SIGSTOP)
-        try:
-            yield process.pid
-        finally:
-            process.send_signal(signal.SIGCONT)
+    with watching() as process, stopped(process):
+        yield process.pid
 
 
 @contextmanager

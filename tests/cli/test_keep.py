@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from dflash_tui import paths
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 
-from ..store.children import child
+from ..store.children import child, stopped
 from ..store.conftest import grow
 from .conftest import Said, dflash, refused, watching
 
@@ -62,9 +61,8 @@ def test_a_session_is_named_and_asked_and_keeps_the_store_to_itself() -> None:
         assert "can be read" in found["database"]
         for words in (["doctor", "--rebuild"], ["compact"]):
             assert f"held by PID {process.pid} " in refused(dflash(*words), 3)
-        process.send_signal(signal.SIGSTOP)
-        assert "does not answer" in to_do(dflash("doctor"))
-        process.send_signal(signal.SIGCONT)
+        with stopped(process):
+            assert "does not answer" in to_do(dflash("doctor"))
 
 
 @pytest.mark.usefixtures("log")

@@ -27,7 +27,7 @@ except KeyboardInterrupt:
 
 
 def until(terminal: int, words: str) -> str:
-    seen, end = b"", time.monotonic() + 10
+    seen, end = b"", time.monotonic() + 60
     while words.encode() not in seen:
         assert time.monotonic() < end, seen
         if select.select([terminal], [], [], 0.1)[0]:

@@ -78,10 +78,10 @@ async def test_a_slow_program_is_killed_with_its_children(tmp_path: Path) -> Non
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
         "pathlib.Path(sys.argv[1]).write_text(str(child.pid)); time.sleep(600)"
     )
-    with pytest.raises(TimedOutError, match=r"python.* on local took longer than 1 s"):
-        await run_python(program, str(tmp_path / "pid"), timeout_s=1)
+    with pytest.raises(TimedOutError, match=r"python.* on local took longer than 3 s"):
+        await run_python(program, str(tmp_path / "pid"), timeout_s=3)
     child = Path("/proc", (tmp_path / "pid").read_text())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while child.exists() and (child / "cmdline").read_bytes():  # noqa: ASYNC110 - a stranger's death is no event
             await asyncio.sleep(0.01)
 

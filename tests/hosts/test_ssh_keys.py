@@ -220,7 +220,7 @@ def agent(locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     socket, say = tmp_path / "agent.sock", tmp_path / "say"
     process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + 5
+        end = time.monotonic() + 30
         while not socket.exists():
             assert time.monotonic() < end
             time.sleep(0.01)

@@ -46,7 +46,7 @@ class Copy:
                 return heard
 
     async def grow(self, agent: AgentClient, lines: int) -> None:
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         wanted = self.log.count(b"\n") + lines
         while self.log.count(b"\n") < wanted:
             assert time.monotonic() < end

@@ -17,7 +17,7 @@ from tests.cli.conftest import watching
 from tests.seat import seated
 
 
-async def until(what: Callable[[], Awaitable[bool]] | Callable[[], bool], timeout_s: float = 20) -> None:
+async def until(what: Callable[[], Awaitable[bool]] | Callable[[], bool], timeout_s: float = 60) -> None:
     async with asyncio.timeout(timeout_s):
         while True:
             found = what()

@@ -184,7 +184,7 @@ class PveHost:
 
     def stop_listening(self) -> None:
         os.kill(self._init(), signal.SIGUSR1)
-        end = time.monotonic() + 5
+        end = time.monotonic() + 30
         while any(b"[listener]" in _command(pid) for pid in self._processes()):
             assert time.monotonic() < end, "the listener stays"
             time.sleep(0.01)

@@ -120,7 +120,7 @@ def free_port() -> int:
         return port
 
 
-def wait_for_ssh(port: int, timeout_s: float = 10) -> None:
+def wait_for_ssh(port: int, timeout_s: float = 60) -> None:
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
         try:

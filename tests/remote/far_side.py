@@ -57,7 +57,7 @@ def lives(pid: int | None) -> bool:
         return False
 
 
-async def until(condition: Callable[[], Any], what: str, timeout_s: float = 10) -> None:
+async def until(condition: Callable[[], Any], what: str, timeout_s: float = 60) -> None:
     """Wait for another process's doing; none of them raises an event here."""
     end = time.monotonic() + timeout_s
     while not condition():
@@ -72,7 +72,7 @@ async def logged(run: LaunchedRun, lines: int = 2) -> None:
 
 
 async def ended(agent: AgentClient, run_id: str = "toy-1") -> RunStatus:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not (found := await status(agent, run_id)).state.is_over:
         assert time.monotonic() < end, f"never ended: {found}"
         await asyncio.sleep(0.02)

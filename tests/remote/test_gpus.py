@@ -34,7 +34,7 @@ def far(smi: FakeNvidiaSmi, far: HostSpec) -> HostSpec:
 
 
 async def sample(agent: AgentClient, runs: list[str], since: float = 0.0) -> Json:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while (found := await agent.do("gpus", every_s=0, since=since, runs=runs))["time"] is None:
         assert time.monotonic() < end
     return found
@@ -100,11 +100,11 @@ async def test_hidden_memory_is_that_of_the_gpus_a_run_may_use(
 
 async def test_a_slow_tool_holds_up_nothing_and_is_asked_once_at_a_time(agent: AgentClient, smi: FakeNvidiaSmi) -> None:
     smi.say(f"{HEAD}0, E, 9000, 81920, 97, 1, 1\n")
-    smi.be_slow(0.5)
+    smi.be_slow(2)
     begun = time.monotonic()
     for _ in range(20):
         assert (await agent.do("gpus", every_s=0, runs=[]))["time"] is None
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < 2
     found = await sample(agent, [])
     assert len(found["gpus"]) == 1 and found["age_s"] >= 0.4
     # What was told is not told again.

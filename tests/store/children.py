@@ -1,6 +1,8 @@
 """Other processes for the tests: each role is a fresh interpreter that says a line when it is where it should be."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +29,18 @@ def child(role: str, *args: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
+
+
+@contextlib.contextmanager
+def stopped(process: subprocess.Popen[str]) -> Iterator[None]:
+    """A child that stands still, as after Ctrl-Z."""
+    process.send_signal(signal.SIGSTOP)
+    # On a busy machine its other threads go on, and answer, until the one that has the signal gets a turn.
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
 
 
 def own() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import concurrent.futures
 import os
-import signal
 import socket
 import stat
 import time
@@ -21,7 +20,7 @@ from dflash_tui.store.client import OwnerGoneError, StoreClient, has_owner
 from dflash_tui.store.database import Database
 from dflash_tui.store.owner import Owner, owner_gone, take_ownership
 
-from .children import child
+from .children import child, stopped
 from .conftest import rows_of
 
 ENDLESS = "select count(*) from range(100000000) a, range(100000) b"
@@ -34,7 +33,7 @@ async def become_owner() -> Owner:
 
 
 async def running(ours: Owner, number: int) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while ours.database.num_running != number:  # noqa: ASYNC110 - other threads change it
             await asyncio.sleep(0.01)
 
@@ -233,12 +232,9 @@ def test_an_owner_that_stopped_answering_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(exchange, "HELLO_S", 0.5)
     monkeypatch.setattr(exchange, "SILENT_S", 1.5)
     with child("own") as process:
-        process.send_signal(signal.SIGSTOP)
-        try:
-            with pytest.raises(StoreBusyError, match=rf"PID {process.pid} \(children.py own\), does not answer"):
-                reader().runs()
-        finally:
-            process.send_signal(signal.SIGCONT)
+        answer = rf"PID {process.pid} \(children.py own\), does not answer"
+        with stopped(process), pytest.raises(StoreBusyError, match=answer):
+            reader().runs()
         assert rows_of(StoreClient(), "select 1") == [(1,)]
 
 
@@ -255,10 +251,8 @@ def test_an_owner_that_stops_in_the_middle_of_its_work_is_named(monkeypatch: pyt
     with child("own") as process, concurrent.futures.ThreadPoolExecutor(1) as thread:
         asking = thread.submit(rows_of, StoreClient(), ENDLESS)
         time.sleep(0.3)
-        process.send_signal(signal.SIGSTOP)
-        with pytest.raises(StoreBusyError, match=rf"PID {process.pid} .*does not answer"):
+        with stopped(process), pytest.raises(StoreBusyError, match=rf"PID {process.pid} .*does not answer"):
             asking.result()
-        process.send_signal(signal.SIGCONT)
 
 
 def test_case45_a_foreign_holder_is_named_within_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

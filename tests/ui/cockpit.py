@@ -43,7 +43,7 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(screen_lines(app))
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str, patience_s: float = 5.0) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str, patience_s: float = 30.0) -> None:
     """Let the app work until `condition` holds; fails with the screen's text if it never does."""
     deadline = asyncio.get_running_loop().time() + patience_s
     while not condition():

@@ -111,7 +111,7 @@ async def test_a_panel_and_a_check_that_are_wrong_say_file_and_line_in_their_pla
             await sees(pilot, "300/73,290")
             await pilot.press("enter")
             # As a finding and as a panel; all others go on.
-            await until(pilot, lambda: "▲ 1" in screen_text(app), "a badge", patience_s=30)
+            await until(pilot, lambda: "▲ 1" in screen_text(app), "a badge")
             await sees(pilot, "gradient norm", "p50")
             await pilot.press("tab", "tab", "z")
             await sees(pilot, "/checks/mine.sql:2: there is no column 'los' here", "· keys nobody logs")

@@ -29,7 +29,7 @@ class Refreshes:
 
 
 async def until(refreshes: Refreshes, num: int) -> None:
-    async with asyncio.timeout(5), refreshes.counted:
+    async with asyncio.timeout(30), refreshes.counted:
         await refreshes.counted.wait_for(lambda: refreshes.num >= num)
 
 

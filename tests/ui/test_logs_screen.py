@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from dflash_tui import paths
@@ -80,7 +81,9 @@ async def test_a_log_is_followed_searched_filtered_and_gone_through(logged: Data
         await sees(pilot, "no step 9,999 or later was logged yet")
         await say(pilot, "colon", "#101")
         await at(pilot, '"step": 101')
-        await say(pilot, "colon", "9" * 5000)
+        await pilot.press("colon")
+        pilot.app.post_message(events.Paste("9" * 5000))
+        await pilot.press("enter")
         await sees(pilot, "no step 999,999,999,999,999,999 or later was logged yet")
         await say(pilot, "colon", "soon")
         await sees(pilot, "'soon' is no step")

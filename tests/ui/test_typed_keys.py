@@ -48,7 +48,7 @@ def value(pilot: Pilot[None], field: str) -> str:
 
 
 async def has(pilot: Pilot[None], field: str, text: str) -> None:
-    await until(pilot, lambda: text in value(pilot, field), f"{text!r} in {field}", patience_s=30)
+    await until(pilot, lambda: text in value(pilot, field), f"{text!r} in {field}")
 
 
 async def test_a_prompt_or_form_has_the_keys_typed_behind_the_one_that_opens_it() -> None:
