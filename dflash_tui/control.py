@@ -6,29 +6,23 @@ The commands and the screens both come here. Asks nobody and prints nothing: who
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from dflash_tui import paths, recipes, script_log
+from dflash_tui import recipes, script_log
 from dflash_tui.collect import note_run, state_event
-from dflash_tui.config import Config
 from dflash_tui.errors import DflashError, HostError, LinkLostError, TimedOutError, UsageError
-from dflash_tui.hosts.person import leaving_alone
 from dflash_tui.masking import masked
+from dflash_tui.plans import clone_basis
 from dflash_tui.remote import launch as remote
-from dflash_tui.remote import plan, script_run
+from dflash_tui.remote import script_run
 from dflash_tui.remote.client import AgentClient, agent_on
 from dflash_tui.remote.launch import LaunchedRun
 from dflash_tui.remote.machine import begin_look, taken_gpus
-from dflash_tui.remote.plan import LaunchPlan
 from dflash_tui.remote.scripts import read_script
 from dflash_tui.remote.status import RunStatus
-from dflash_tui.run_env import run_env
+from dflash_tui.requests import CloneRequest, LaunchRequest, ScriptRequest, env_of, remember
 from dflash_tui.runs import Run, RunEvent, RunRecord, RunState, new_run_id
 from dflash_tui.store.base import RunDetail, Store
 from dflash_tui.store.mirror import Mirror
@@ -46,59 +40,6 @@ def _ignore(sentence: str) -> None:
 Register = Callable[[RunRecord, int], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchRequest:
-    """`recipe` is a bundled name or a .toml file's path, `settings` are key=value words laid over it.
-
-    `gpus` are the numbers of those it may see ("0,1"), `env_file` holds more of its environment.
-    """
-
-    recipe: str
-    host: str
-    name: str | None = None
-    settings: tuple[str, ...] = ()
-    gpus: str | None = None
-    env_file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptRequest:
-    """A script to be run as a run, with its arguments; `log` is a path on the host, None to find out. Else as above."""
-
-    file: Path
-    host: str
-    args: tuple[str, ...] = ()
-    name: str | None = None
-    log: str | None = None
-    gpus: str | None = None
-    env_file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CloneRequest:
-    """A run like another one: `settings` over its config, or other `args` for its script (None: the same)."""
-
-    run_id: str
-    settings: tuple[str, ...] = ()
-    args: tuple[str, ...] | None = None
-    host: str | None = None
-    name: str | None = None
-    gpus: str | None = None
-    env_file: str | None = None
-
-
-def last_launch() -> LaunchRequest | None:
-    """What was launched last from this machine, for `L`."""
-    try:
-        return msgspec.json.decode(_last_launch_file().read_bytes(), type=LaunchRequest)
-    except (FileNotFoundError, msgspec.MsgspecError):
-        return None
-
-
-def _last_launch_file() -> Path:
-    return paths.data_dir() / "last_launch.json"
-
-
 async def launch(session: Session, request: LaunchRequest, warn: Callable[[str], None] = _ignore) -> RunRecord:
     """Check the recipe, push code and config, start the run; returns once it is running and registered.
 
@@ -108,7 +49,7 @@ async def launch(session: Session, request: LaunchRequest, warn: Callable[[str],
     """
     recipe = recipes.load(request.recipe, request.settings)
     session.config.host(request.host)
-    env = _env_of(request)
+    env = env_of(request)
     name = request.name or recipe.name
     record = RunRecord(new_run_id(name), name, "train", host=request.host, created=time.time(), config=recipe.config)
     refused = RunEvent(time.time(), "state", RunState.ABSENT)
@@ -119,14 +60,14 @@ async def launch(session: Session, request: LaunchRequest, warn: Callable[[str],
         await begin_look(agent)
         started = await remote.launch(agent, record, recipe.config, recipe=recipe.name, env=env, before=register)
         await _warn_of_gpus(agent, env, warn)
-    await asyncio.to_thread(_remember, request)
+    await asyncio.to_thread(remember, request)
     await _record_start(session, started)
     return started.record
 
 
 async def launch_script(session: Session, request: ScriptRequest, warn: Callable[[str], None] = _ignore) -> RunRecord:
     """Push a script and run it as a run; else as `launch`."""
-    script, env = read_script(request.file), _env_of(request)
+    script, env = read_script(request.file), env_of(request)
     name = request.name or request.file.stem
     config = {"script": script.name, "args": masked(request.args)}
     record = RunRecord(new_run_id(name), name, "script", host=request.host, created=time.time(), config=config)
@@ -156,44 +97,28 @@ async def clone(session: Session, request: CloneRequest, warn: Callable[[str], N
 
     On the same host it is given the same environment. UsageError for a run that was not started from here.
     """
-    detail = await session.ask(lambda store: store.detail(request.run_id))
-    there = _host_of(detail, "cloned")
-    record, host = detail.record, request.host or there
-    _check_clone(record, request)
-    name, env = request.name or record.name, _env_of(request)
-    child = RunRecord(new_run_id(name), name, record.kind, host=host, created=time.time(), parent=record.run_id)
-    refused = RunEvent(time.time(), "state", RunState.ABSENT)
-    async with AsyncExitStack() as stack:
-        agent = await stack.enter_async_context(agent_on(session.config.host(host)))
-        source = agent
-        if host != there:
-            source = await stack.enter_async_context(agent_on(session.config.host(there)))
-        else:
-            env = {**await remote.given_env(agent, record.run_id), **env}
-        register = await stack.enter_async_context(_registering(session, child.run_id, refused))
-        await begin_look(agent)
-        if record.kind == "train":
-            recipe = recipes.change(record.config or {}, record.name, request.settings)
-            child = replace(child, config=recipe.config)
-            started = await remote.launch(agent, child, recipe.config, recipe=None, env=env, before=register)
-        else:
-            before = await script_run.recall(source, record.run_id)
-            args = before.args if request.args is None else request.args
-            child = replace(child, config={"script": before.script.name, "args": masked(args)})
-            spec = await script_run.plan_script(agent, before.script, args, log=before.log, env=env)
-            started = await script_run.launch_script(agent, child, before.script, spec, before=register)
-        await _warn_of_gpus(agent, env, warn)
+    record = (await session.ask(lambda store: store.detail(request.run_id))).record
+    async with clone_basis(session.config, record, request) as basis:
+        agent, name = basis.agent, request.name or record.name
+        child = RunRecord(
+            new_run_id(name),
+            name,
+            record.kind,
+            host=agent.spec.name,
+            created=time.time(),
+            config=basis.config,
+            parent=record.run_id,
+        )
+        refused = RunEvent(time.time(), "state", RunState.ABSENT)
+        async with _registering(session, child.run_id, refused) as register:
+            await begin_look(agent)
+            if basis.script is None or basis.spec is None:
+                started = await remote.launch(agent, child, basis.config, recipe=None, env=basis.env, before=register)
+            else:
+                started = await script_run.launch_script(agent, child, basis.script, basis.spec, before=register)
+            await _warn_of_gpus(agent, basis.env, warn)
     await _record_start(session, started)
     return started.record
-
-
-def _check_clone(record: RunRecord, request: CloneRequest) -> None:
-    if record.kind not in ("train", "script"):
-        raise UsageError(f"{record.run_id} was not started from here, so nobody here knows how to start one like it")
-    if record.kind == "script" and request.settings:
-        raise UsageError(f"{record.run_id} is a script, which has no settings: give it other words, behind `--`")
-    if record.kind == "train" and request.args is not None:
-        raise UsageError(f"{record.run_id} is a training, which takes no words: give it other settings, by --set")
 
 
 def stranger(detail: RunDetail) -> str:
@@ -219,40 +144,6 @@ def forget_question(run: Run, num_rows: int) -> str:
 async def forget(session: Session, run_id: str) -> None:
     """Take a run out of the store, with its mirror. Its host is not touched: what runs there goes on."""
     await session.ask(lambda store: store.forget(run_id))
-
-
-async def plan_training(config: Config, host: str, training: dict[str, Any]) -> LaunchPlan:
-    """What `launch` would do with a training's config on a host, and nothing of it; nobody is asked anything.
-
-    Errors as in `launch`.
-    """
-    with leaving_alone():
-        async with agent_on(config.host(host)) as agent:
-            return await plan.plan_training(agent, training)
-
-
-async def plan_launch(config: Config, request: LaunchRequest, training: dict[str, Any]) -> LaunchPlan:
-    """The same of a request, whose recipe makes the config `training`. Errors as in `launch`."""
-    env = _env_of(request)
-    return replace(await plan_training(config, request.host, training), env=tuple(sorted(env)))
-
-
-async def plan_script(config: Config, request: ScriptRequest) -> dict[str, Any]:
-    """What `launch_script` would do, without a value of the environment. Nothing is started."""
-    script, env = read_script(request.file), _env_of(request)
-    async with agent_on(config.host(request.host)) as agent:
-        spec = await script_run.plan_script(agent, script, request.args, log=request.log, env=env)
-    code = spec["code"]
-    return {
-        "host": request.host,
-        "argv": masked(spec["argv"]),
-        "env": sorted(spec["env"]),
-        "log": request.log,
-        "python": spec["python"],
-        "push": [
-            {"file": str(request.file), "path": code["path"], "bytes": len(script.content), "there": code["there"]}
-        ],
-    }
 
 
 async def resume(session: Session, run_id: str, warn: Callable[[str], None] = _ignore) -> Run:
@@ -362,13 +253,3 @@ def _host_of(detail: RunDetail, done: str) -> str:
     if detail.record.host is None:
         raise UsageError(f"{detail.run.run_id} was ingested from a file: no host runs it, so it cannot be {done}")
     return detail.record.host
-
-
-def _env_of(request: LaunchRequest | ScriptRequest | CloneRequest) -> dict[str, str]:
-    return run_env(Path(request.env_file).expanduser() if request.env_file else None, request.gpus)
-
-
-def _remember(request: LaunchRequest) -> None:
-    # A convenience for `L`: a full disk here must not make a launch that succeeded look like one that failed.
-    with suppress(OSError):
-        _last_launch_file().write_bytes(msgspec.json.encode(request))

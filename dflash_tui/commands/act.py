@@ -2,7 +2,7 @@
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from dflash_tui.errors import DflashError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from dflash_tui.remote.plan import LaunchPlan
     from dflash_tui.runs import Run, RunRecord
     from dflash_tui.watch import Session
 
@@ -36,20 +37,25 @@ def launch(
     follow: Follow = False,
 ) -> None:
     """Start a run, detached; returns once it is running, or says why not."""
-    from dflash_tui import config, control, recipes
-    from dflash_tui.output import report as output
-    from dflash_tui.output.plan import plan_lines
+    from dflash_tui import config, control, plans, recipes
+    from dflash_tui.requests import LaunchRequest
 
-    request = control.LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
+    request = LaunchRequest(recipe, host, name, tuple(settings or ()), gpus, env_file)
     if dry_run:
         checked, known = recipes.load(recipe, request.settings), config.load()
-        plan = in_person(partial(control.plan_launch, known, request, checked.config))
-        output.dump_json(checked.config, sys.stdout)
-        for line in plan_lines(plan):
-            say(line)
+        _tell_plan(checked.config, in_person(partial(plans.plan_launch, known, request, checked.config)))
         return
 
     fail_unless_finished(in_session(partial(start, partial(control.launch, request=request, warn=say), follow)))
+
+
+def _tell_plan(found: dict[str, Any], plan: "LaunchPlan | None") -> None:
+    from dflash_tui.output import report as output
+    from dflash_tui.output.plan import plan_lines
+
+    output.dump_json(found, sys.stdout)
+    for line in plan_lines(plan) if plan else ():
+        say(line)
 
 
 async def start(launch: "Callable[[Session], Awaitable[RunRecord]]", follow: bool, session: "Session") -> "Run | None":
@@ -116,16 +122,31 @@ def clone(
     name: Annotated[str | None, typer.Option(metavar="N", help="Default: its name.")] = None,
     gpus: Gpus = None,
     env_file: EnvFile = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be started and pushed; start nothing.")
+    ] = False,
     follow: Follow = False,
 ) -> None:
     """Start a run like another one, with some settings changed; it is that one's child."""
-    from dflash_tui import control
+    from dflash_tui import config, control, plans
+    from dflash_tui.requests import CloneRequest
+    from dflash_tui.store.access import reader
+
+    def request(run_id: str) -> CloneRequest:
+        words = None if args is None else tuple(args)
+        return CloneRequest(run_id, tuple(settings or ()), words, host, name, gpus, env_file)
+
+    if dry_run:
+        with reader(say, store_options()) as store:
+            found, notice = store.find(run)
+            record = store.detail(found.run_id).record
+        if notice:
+            say(notice)
+        _tell_plan(*in_person(partial(plans.plan_clone, config.load(), record, request(record.run_id))))
+        return
 
     async def launch(session: "Session") -> "RunRecord":
-        found = await find(session, run)
-        words = None if args is None else tuple(args)
-        request = control.CloneRequest(found.run_id, tuple(settings or ()), words, host, name, gpus, env_file)
-        return await control.clone(session, request, say)
+        return await control.clone(session, request((await find(session, run)).run_id), say)
 
     fail_unless_finished(in_session(partial(start, launch, follow)))
 
@@ -182,9 +203,10 @@ def demo(
     """Train a small real drafter on this machine, detached, and open the session on it."""
     from dflash_tui import control
     from dflash_tui.output import report as output
+    from dflash_tui.requests import LaunchRequest
     from dflash_tui.runs import Window
 
-    request = control.LaunchRequest("tiny", "local", "demo", () if steps is None else (f"total_steps={steps}",))
+    request = LaunchRequest("tiny", "local", "demo", () if steps is None else (f"total_steps={steps}",))
     on_screen = has_terminal()
 
     async def work(session: "Session") -> "Run | None":

@@ -69,12 +69,13 @@ def launch_script(
     follow: Follow = False,
 ) -> None:
     """Run a trainer of your own as a run: detached, supervised, followed, stopped and resumed like any other."""
-    from dflash_tui import config, control
+    from dflash_tui import config, control, plans
     from dflash_tui.output import report as output
+    from dflash_tui.requests import ScriptRequest
 
-    request = control.ScriptRequest(file, host, tuple(args or ()), name, log, gpus, env_file)
+    request = ScriptRequest(file, host, tuple(args or ()), name, log, gpus, env_file)
     if dry_run:
-        output.dump_json(in_person(partial(control.plan_script, config.load(), request)), sys.stdout)
+        output.dump_json(in_person(partial(plans.plan_script, config.load(), request)), sys.stdout)
         return
     act.fail_unless_finished(
         in_session(partial(act.start, partial(control.launch_script, request=request, warn=say), follow))

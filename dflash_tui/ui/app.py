@@ -31,7 +31,7 @@ from dflash_tui.ui.typed_keys import TypedKeys
 
 if TYPE_CHECKING:
     from dflash_tui.alerts import Alert
-    from dflash_tui.control import LaunchRequest
+    from dflash_tui.requests import LaunchRequest
     from dflash_tui.ui.logs_screen import LogsScreen
     from dflash_tui.ui.query_screen import QueryScreen
     from dflash_tui.ui.run_screen import RunScreen

@@ -246,7 +246,7 @@ class LaunchScreen(Dialog[None]):
         return "#settings" if self._draft.where == "recipe" else f"#{self._draft.where}"
 
     async def _launch(self) -> None:
-        from dflash_tui.control import CloneRequest, LaunchRequest
+        from dflash_tui.requests import CloneRequest, LaunchRequest
 
         def warn(words: str) -> None:
             tell(self, words, "warning")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from dflash_tui.control import LaunchRequest
+    from dflash_tui.requests import LaunchRequest
     from dflash_tui.ui.query_subject import QuerySubject
 
 

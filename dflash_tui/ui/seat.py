@@ -17,12 +17,12 @@ from dflash_tui.store.base import Store
 
 if TYPE_CHECKING:
     from dflash_tui.alerts import Alert
-    from dflash_tui.control import CloneRequest, LaunchRequest
     from dflash_tui.hosts.containers import Container
     from dflash_tui.hosts.journal import Command
     from dflash_tui.machines import Look
     from dflash_tui.remote.check import Finding
     from dflash_tui.remote.plan import LaunchPlan
+    from dflash_tui.requests import CloneRequest, LaunchRequest
     from dflash_tui.ui.person import SessionPerson
 
 # How long questions under way may take to end when the session does: the store is not closed under them.
@@ -152,9 +152,9 @@ class SessionSeat:
         return self._session.contact(host)
 
     def last_launch(self) -> "LaunchRequest | None":
-        from dflash_tui import control
+        from dflash_tui import requests
 
-        return control.last_launch()
+        return requests.last_launch()
 
     async def launch(self, request: "LaunchRequest", warn: Callable[[str], None]) -> RunRecord:
         from dflash_tui import control
@@ -163,9 +163,9 @@ class SessionSeat:
         return await control.launch(self._session, request, warn)
 
     async def plan(self, host: str, training: dict[str, Any]) -> "LaunchPlan":
-        from dflash_tui import control
+        from dflash_tui import plans
 
-        return await control.plan_training(self._session.config, host, training)
+        return await plans.plan_training(self._session.config, host, training)
 
     async def clone(self, request: "CloneRequest", warn: Callable[[str], None]) -> RunRecord:
         from dflash_tui import control

@@ -92,6 +92,8 @@ def test_a_run_that_is_followed_ends_with_its_report() -> None:
     assert len([row for row in panels["vitals"]["rows"] if row[2] is not None]) > 5
     first = said.out.strip()
     assert "has finished" in refused(dflash("resume", first), 1)
+    planned = dflash("clone", first, "--set", "total_steps=2", "--dry-run")
+    assert planned.code == 0 and planned.json()["total_steps"] == 2 and "-m trainer" in planned.err
     said = from_scratch("clone", first, "--set", "total_steps=2", "--follow")
     assert said.code == 0, said.err
     compared = "select parent, config->>'$.total_steps', config->>'$.lr' from runs order by created"

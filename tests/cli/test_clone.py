@@ -14,6 +14,16 @@ def test_a_script_is_cloned_with_other_words_and_forgotten(tmp_path: Path, home:
     first = dflash("launch-script", str(script), "--env-file", str(env), "--follow", "--", "1").out.strip()
     # The file here may be another one by now: what ran there is what is cloned.
     script.write_text("raise SystemExit('not this')")
+    # What it would do, and it does nothing; nor does that need a seat.
+    with watching():
+        planned = dflash("clone", first, "--gpus", "0", "--dry-run", "--", "--token", "t", "2")
+    assert planned.code == 0, planned.err
+    plan = planned.json()
+    assert plan["argv"][2:] == ["--token", "***", "2"] and plan["argv"][1] == plan["push"][0]["path"]
+    assert set(plan["env"]) >= {"MY_KEY", "CUDA_VISIBLE_DEVICES"} and plan["host"] == "local"
+    assert (plan["push"][0]["file"], plan["push"][0]["there"]) == (f"{first}'s one.py", True)
+    assert "no settings" in refused(dflash("clone", first, "--set", "lr=1", "--dry-run"), 2)
+    assert [run["run_id"] for run in dflash("runs", "--json").json()] == [first]
     same = dflash("clone", first, "--follow")
     assert same.code == 0, same.err
     env.write_text("MY_KEY=k2\n")
@@ -43,6 +53,7 @@ def test_what_was_not_started_from_here_has_no_clone_and_a_living_run_is_told(tm
     log.write_text('{"step": 1, "loss": 2}\n')
     assert dflash("ingest", str(log)).code == 0
     assert "cannot be cloned" in refused(dflash("clone", "mine"), 2)
+    assert "cannot be cloned" in refused(dflash("clone", "mine", "--dry-run"), 2)
     script = tmp_path / "long.sh"
     script.write_text("echo on; sleep 600\n")
     run = dflash("launch-script", str(script)).out.strip()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dflash_tui import control, paths
 from dflash_tui.config import Config, HostSpec
-from dflash_tui.control import CloneRequest, ScriptRequest
 from dflash_tui.hosts import journal
+from dflash_tui.requests import CloneRequest, ScriptRequest
 from dflash_tui.watch import Session
 
 from ..remote.far_side import until

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_tui import collect, control, copies
+from dflash_tui import collect, copies, requests
 from dflash_tui.collect import Silence
 from dflash_tui.runs import Cursor, RunEvent, RunRecord
 from dflash_tui.store.client import StoreClient
@@ -155,9 +155,9 @@ async def test_closing_leaves_no_lock_and_no_socket(home: Path) -> None:
 
 
 def test_what_was_launched_last_is_remembered_and_a_place_that_takes_nothing_is_no_error(home: Path) -> None:
-    request = control.LaunchRequest("tiny", "local", "mine", ("lr=1e-3",))
-    control._remember(request)
-    assert control.last_launch() is None
+    request = requests.LaunchRequest("tiny", "local", "mine", ("lr=1e-3",))
+    requests.remember(request)
+    assert requests.last_launch() is None
     (home / "data").mkdir(parents=True)
-    control._remember(request)
-    assert control.last_launch() == request
+    requests.remember(request)
+    assert requests.last_launch() == request

@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dflash_tui import collect, control
+from dflash_tui import collect, control, requests
 from dflash_tui.config import Config, HostSpec
 from dflash_tui.errors import UnreachableError
 from dflash_tui.hosts import open_host
@@ -118,7 +118,7 @@ async def kill_readers(far: Far, times: int, num_lines: int, seconds: float, cha
         with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
             script.write(WRITER)
             script.flush()
-            request = control.ScriptRequest(Path(script.name), far.spec.name, (str(num_lines), str(seconds)), log=LOG)
+            request = requests.ScriptRequest(Path(script.name), far.spec.name, (str(num_lines), str(seconds)), log=LOG)
             run_id = (await control.launch_script(session, request)).run_id
         while told["kills"] < times:
             await asyncio.sleep(chance.uniform(0, 0.3))

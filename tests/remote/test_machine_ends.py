@@ -13,9 +13,9 @@ import pytest
 
 from dflash_tui import collect, control
 from dflash_tui.config import Config, HostSpec
-from dflash_tui.control import ScriptRequest
 from dflash_tui.errors import ExitCode, UnreachableError
 from dflash_tui.hosts.ssh import connect
+from dflash_tui.requests import ScriptRequest
 from dflash_tui.runs import Run
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror
 from dflash_tui.watch import Session

@@ -15,9 +15,9 @@ import pytest
 
 from dflash_tui import config, control, gpu_watch
 from dflash_tui.config import HostSpec
-from dflash_tui.control import ScriptRequest
 from dflash_tui.errors import HostError, UnreachableError, UsageError
 from dflash_tui.remote.follow import Heard
+from dflash_tui.requests import ScriptRequest
 from dflash_tui.watch import Session
 
 from ..pvehost.fixtures import reach_by

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from textual.widgets import TextArea
 
-from dflash_tui.control import CloneRequest, LaunchRequest
 from dflash_tui.errors import HostError, UsageError
+from dflash_tui.requests import CloneRequest, LaunchRequest
 from dflash_tui.ui.recipe_draft import config_lines, draft
 from dflash_tui.ui.stop_screen import StopScreen
 

@@ -13,9 +13,9 @@ from textual.pilot import Pilot
 
 from dflash_tui import config, control, paths
 from dflash_tui.collect import note_run
-from dflash_tui.control import ScriptRequest
 from dflash_tui.hosts import journal
 from dflash_tui.hosts.ssh import keys as private_keys
+from dflash_tui.requests import ScriptRequest
 from dflash_tui.runs import RunEvent, RunRecord
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.seat import SessionSeat

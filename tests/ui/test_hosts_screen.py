@@ -11,11 +11,11 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Select
 
 from dflash_tui.config import HostSpec
-from dflash_tui.control import LaunchRequest
 from dflash_tui.errors import UnreachableError
 from dflash_tui.hosts.containers import Container
 from dflash_tui.machines import Look
 from dflash_tui.remote.check import Finding
+from dflash_tui.requests import LaunchRequest
 from dflash_tui.ui.commands import actions
 from dflash_tui.ui.host_tree import tree
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dflash_tui import control
-from dflash_tui.control import LaunchRequest
+from dflash_tui.requests import LaunchRequest
 
 from ..cli.conftest import SMALL_RUN
 from ..pvehost.pve import PveHost

@@ -19,7 +19,7 @@ from pathlib import Path
 from textual import events
 from textual.pilot import Pilot
 
-from dflash_tui import config, control, paths
+from dflash_tui import config, control, paths, requests
 from dflash_tui.ui.app import DflashApp
 from dflash_tui.ui.seat import SessionSeat
 from dflash_tui.watch import Session
@@ -90,7 +90,7 @@ async def launch(host: str, log: Path, folder: Path) -> str:
     session = Session(config.load(), lambda run_id: None)
     await session.open()
     try:
-        request = control.ScriptRequest(script, host, log=str(log))
+        request = requests.ScriptRequest(script, host, log=str(log))
         return (await control.launch_script(session, request)).run_id
     finally:
         await session.close()
