@@ -1,6 +1,7 @@
 """python -m trainer config.json: refuses a bad config and a bare interpreter first, and only then imports torch."""
 
 import contextlib
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -27,6 +28,8 @@ def main(arguments: list[str]) -> int:
     if not launcher.is_launched() and (count := launcher.num_processes(checked)) > 1:
         return launcher.launch(arguments, count)
     choose_waiting()
+    # What is imported stays: to search it for garbage, now and whenever more is imported, is a quarter of 5 s.
+    gc.disable()
     try:
         from trainer.run import run
     except (ImportError, OSError) as e:
@@ -34,6 +37,8 @@ def main(arguments: list[str]) -> int:
         return _lacking(
             checked, f"{sys.executable} cannot import what training needs ({e}); mend its {', '.join(_PACKAGES)}"
         )
+    gc.freeze()
+    gc.enable()
     return run(checked)
 
 

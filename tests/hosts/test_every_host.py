@@ -24,7 +24,7 @@ WORDS = st.one_of(
     st.binary(max_size=40).map(lambda raw: os.fsdecode(raw.replace(b"\0", b""))),
 )
 NAMES = WORDS.map(lambda word: word.replace("/", "")[:100]).filter(lambda word: word not in ("", ".", ".."))
-reaching = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+reaching = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 async def run_python(host: Host, text: str, *args: str, stdin: bytes = b"", timeout_s: float = 30) -> Completed:

@@ -68,7 +68,9 @@ def test_a_bad_recipe_file_is_named(tmp_path: Path) -> None:
 
 leaves = st.one_of(st.integers(), st.booleans(), st.text())
 names = st.text("abcdef_", min_size=1, max_size=6)
-trees = st.recursive(st.dictionaries(names, leaves, max_size=3), lambda t: st.dictionaries(names, t, min_size=1))
+trees = st.recursive(
+    st.dictionaries(names, leaves, max_size=3), lambda t: st.dictionaries(names, t, min_size=1), max_leaves=9
+)
 
 
 @given(trees)

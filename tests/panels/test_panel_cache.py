@@ -111,7 +111,7 @@ def ask_anew(store: Database, run: str, window: Window, buckets: int) -> list[Pa
         return run_panels(cursor, run, NAMES, window, buckets, EDGES)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(happenings=HAPPENINGS, seed=st.integers(0, 10**6), buckets=st.sampled_from([4, 12, 200]))
 def test_what_is_kept_is_what_would_be_found(
     store: Database, tmp_path: Path, happenings: list[tuple[str, int, Window]], seed: int, buckets: int

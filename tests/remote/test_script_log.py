@@ -67,7 +67,9 @@ def test_an_environment_from_a_file(tmp_path: Path) -> None:
 
 @given(
     st.dictionaries(
-        st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True), st.from_regex(r"[!-&(-~]*", fullmatch=True)
+        st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,9}", fullmatch=True),
+        st.from_regex(r"[!-&(-~]*", fullmatch=True),
+        max_size=4,
     )
 )
 def test_any_plain_value_survives(tmp_path_factory: pytest.TempPathFactory, env: dict[str, str]) -> None:

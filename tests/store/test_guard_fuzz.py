@@ -335,11 +335,11 @@ def test_there_are_enough() -> None:
     assert len(ALL) >= 900
 
 
-@pytest.mark.parametrize("part", range(30))
+@pytest.mark.parametrize("part", range(8))
 def test_a_statement_has_no_effect_and_reads_no_file(place: Place, part: int) -> None:
     before, files = place.state(), disk(place.folder)
     words = {"db": paths.database_file(), "f": place.folder / "bait", "out": place.folder / "out"}
-    for template in ALL[part :: 30 * place.every]:
+    for template in ALL[part :: 8 * place.every]:
         sql = re.sub(r"\{(\w+)\}", lambda found: str(words[found[1].lower()]), template.replace("{{}}", "{ }"))
         try:
             rows = place.ask(sql)

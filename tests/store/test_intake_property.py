@@ -103,7 +103,7 @@ def same(a: Any, b: Any) -> bool:
 
 @pytest.mark.parametrize("few_lines", [1, 256])
 @settings(
-    max_examples=18, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(
     data=log_lines,

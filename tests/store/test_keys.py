@@ -117,7 +117,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
             yield database
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(records=st.lists(st.dictionaries(keys, st.integers(0, 9) | st.just(0.5), min_size=1, max_size=5), max_size=6))
 def test_rows_are_the_same_however_their_lines_are_read(
     shared: Database, tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]

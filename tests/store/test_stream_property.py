@@ -24,7 +24,7 @@ from .test_intake_property import check_rows, log_lines
 pytestmark = pytest.mark.slow
 
 SLOW = settings(
-    max_examples=14, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 RUNS = ("a", "b")
 

@@ -44,7 +44,7 @@ def trained(tmp_path_factory, place) -> dict[str, Path]:
 
 def settings(run_dir: Path, place: Path, *checkpoints: Path, **changes):
     told = {"kind": "evaluate", "data": {"path": str(place)}, "eval": {"ddtree": "last", "num_prompts": 2}}
-    return checked(run_dir, **told, checkpoints=[str(c) for c in checkpoints] or None, **changes)
+    return checked(run_dir, **{**told, **changes}, checkpoints=[str(c) for c in checkpoints] or None)
 
 
 def test_side_by_side_each_is_what_its_own_run_said(tmp_path, place, trained, capsys):
@@ -75,11 +75,12 @@ def test_hidden_states_are_asked_for_once_for_all(tmp_path, place, trained, monk
         return features(self, tokens, begins, final=final)
 
     monkeypatch.setattr(Target, "features", listening)
-    assert run(settings(tmp_path / "both", place, trained["a"], trained["b"], run_id="x")) == 0
+    told = {"eval": {"ddtree": "never", "num_prompts": 2}}
+    assert run(settings(tmp_path / "both", place, trained["a"], trained["b"], **told)) == 0
     both = len(asked)
     assert {tuple(ids) for ids, _ in asked} == {(0, 1, 3, 4)}
     asked.clear()
-    assert run(settings(tmp_path / "one", place, trained["a"])) == 0
+    assert run(settings(tmp_path / "one", place, trained["a"], **told)) == 0
     assert len(asked) == both
 
 
