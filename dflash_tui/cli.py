@@ -69,11 +69,15 @@ def _run(words: list[str]) -> int:
     from dflash_tui.commands.app import app
 
     try:
-        return int(app(standalone_mode=False) or 0)
+        code = int(app(standalone_mode=False) or 0)
     except typer.TyperException as e:
         raise UsageError(e.format_message()) from e
     except typer.Abort as e:
         raise KeyboardInterrupt from e
+    # What typer makes of a Ctrl-C. Of a script that ended so, elsewhere, it is right too.
+    if code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
 
 
 def _ready_streams() -> None:

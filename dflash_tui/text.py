@@ -71,6 +71,15 @@ def _scientific(value: float | Decimal, digits: int) -> str:
     return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
 
 
+def data_size(num_bytes: int) -> str:
+    """812 B, 34.2 kB, 212 kB, 1.9 MB, 1,420.0 MB, 14 GB: in thousands, as disks are sold."""
+    if num_bytes < 1000:
+        return f"{num_bytes} B"
+    if num_bytes < 999_500:
+        return f"{num_bytes / 1e3:.{1 if num_bytes < 99_950 else 0}f} kB"
+    return f"{num_bytes / 1e6:,.1f} MB" if num_bytes < 10e9 else f"{num_bytes / 1e9:,.0f} GB"
+
+
 def numbered(num: int, noun: str) -> str:
     """1 row, 2,000 rows."""
     return f"{num:,} {noun}{'' if num == 1 else 's'}"

@@ -40,6 +40,7 @@ def _rebuild() -> None:
 def compact() -> None:
     """Write the database anew without its holes, each run's rows together."""
     from dflash_tui.store.compaction import compact
+    from dflash_tui.text import data_size
 
-    before, after = compact(say, store_options())
-    print(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after")
+    before, after = map(data_size, compact(say, store_options()))
+    print(f"{before} before, {after} after")

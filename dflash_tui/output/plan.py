@@ -3,7 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from dflash_tui.text import numbered, visible
+from dflash_tui.text import data_size, numbered, visible
 
 if TYPE_CHECKING:
     from dflash_tui.remote.plan import LaunchPlan
@@ -13,7 +13,7 @@ def plan_lines(plan: "LaunchPlan") -> list[str]:
     """What stands for and against a launch there, and what it will run."""
     view, packages = plan.view, plan.python.packages
     python = f"Python {plan.python.version}" + (f", torch {packages['torch']}" if "torch" in packages else "")
-    push = f"push {plan.push_bytes / 1000:,.0f} kB" if plan.push_bytes else "its code is there"
+    push = f"push {data_size(plan.push_bytes)}" if plan.push_bytes else "its code is there"
     parts = [f"{view.latency_ms:.0f} ms", python, f"{view.disk_free / 2**30:,.0f} GiB free", push]
     parts += [f"GPU {gpu.index} {gpu}" for gpu in view.gpus or ()] or ["no GPU"]
     if view.living:

@@ -13,6 +13,7 @@ from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError, UsageError
 from dflash_tui.store.base import Store, StoreOptions
 from dflash_tui.store.client import StoreClient, has_owner
+from dflash_tui.store.interrupts import interruptible
 from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S, StoreLock, holder
 from dflash_tui.store.mirror import mirrored_runs
 from dflash_tui.store.retrying import RetryingClient
@@ -59,10 +60,10 @@ def _seat_to_read(notice: Notice, options: StoreOptions) -> Store:
         time.sleep(RETRY_S)
 
 
+@interruptible()
 def _open_for_reading(notice: Notice, options: StoreOptions) -> "Database":
-    import duckdb
-
     from dflash_tui.store.database import Database, SchemaVersionError
+    from dflash_tui.store.engine import duckdb
     from dflash_tui.store.opening import busy_error
 
     path = paths.database_file()

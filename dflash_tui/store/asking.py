@@ -36,7 +36,7 @@ def answered(
         with answer:
             yield answer, "owner"
         return
-    from dflash_tui.store.transactions import interruptible
+    from dflash_tui.store.interrupts import interruptible
 
     with interruptible(), _answered_directly(sql, params, timeout_s, notice, options, busy) as found:
         yield found

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
-import duckdb
-
 from dflash_tui.store.base import NEVER_CUT
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.logged import TABLES
 from dflash_tui.store.rows import StartRow
 from dflash_tui.store.staging import TrainRow

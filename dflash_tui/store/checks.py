@@ -27,13 +27,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple, get_args
 
-import duckdb
 import msgspec
 
 from dflash_tui import paths
 from dflash_tui.store.base import Finding, Severity
 from dflash_tui.store.cells import strict
 from dflash_tui.store.check_files import Check, load_checks
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.panel_cache import Answers, Found
 from dflash_tui.store.panel_files import load_panels
 from dflash_tui.store.panel_report import View

@@ -7,20 +7,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
 from dflash_tui.store import files
 from dflash_tui.store.base import Store
 from dflash_tui.store.client import StoreClient, has_owner
 from dflash_tui.store.database import Database, SchemaVersionError
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import REBUILD, query_error
 from dflash_tui.store.lines import MAX_LINE_BYTES
 from dflash_tui.store.lock import StoreLock, holder
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
 from dflash_tui.store.opening import busy_error
-from dflash_tui.text import numbered
+from dflash_tui.text import data_size, numbered
 
 _MARGIN_BYTES = 200 << 20
 # A collector writes the mirror first and the tables a moment later.
@@ -74,8 +73,10 @@ def _disk() -> Finding:
     database = paths.database_file()
     needed = (files.size(database) if database.exists() else 0) + _MARGIN_BYTES
     if free < needed:
-        return Finding("disk", f"{_mb(free)} are free, {_mb(needed)} should be: make room on this disk", False)
-    return Finding("disk", f"{_mb(free)} are free")
+        return Finding(
+            "disk", f"{data_size(free)} are free, {data_size(needed)} should be: make room on this disk", False
+        )
+    return Finding("disk", f"{data_size(free)} are free")
 
 
 def _lock() -> Finding:
@@ -150,7 +151,7 @@ def _contents(store: Store) -> Finding:
                 num_rows += answer.rows()[0][0]
     except DflashError as e:
         return Finding("database", f"{place}: {e}", False)
-    size = f"{_mb(files.size(place))}: {numbered(num_rows, 'row')} in {len(tables)} tables"
+    size = f"{data_size(files.size(place))}: {numbered(num_rows, 'row')} in {len(tables)} tables"
     return Finding("database", f"{place}, {size} can be read")
 
 
@@ -210,7 +211,9 @@ def _leftovers() -> Finding:
     if aside:
         num_bytes = sum(files.size(file) for file in aside)
         names = ", ".join(file.name for file in aside)
-        sentence = f"{names} ({_mb(num_bytes)}) once did not open and were made anew: delete them, nothing needs them"
+        sentence = (
+            f"{names} ({data_size(num_bytes)}) once did not open and were made anew: delete them, nothing needs them"
+        )
         return Finding("leftovers", sentence, False)
     if StoreLock.is_taken():
         return Finding("leftovers", "none but what its owner works on")
@@ -226,7 +229,3 @@ def _leftovers() -> Finding:
 
 def _runs() -> str:
     return numbered(len(mirrored_runs()), "run")
-
-
-def _mb(num_bytes: int) -> str:
-    return f"{num_bytes / 1e6:,.1f} MB" if num_bytes < 10e9 else f"{num_bytes / 1e9:,.0f} GB"

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.store import files
 from dflash_tui.store.base import IngestProgress, Progress, StoreOptions, no_progress
 from dflash_tui.store.database import Database
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import query_error
 from dflash_tui.store.interrupts import apart
 from dflash_tui.store.lock import StoreLock

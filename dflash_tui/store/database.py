@@ -16,8 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 from weakref import WeakSet
 
-import duckdb
-
 from dflash_tui.errors import DflashError, UsageError
 from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, Stretches, Window
 from dflash_tui.store import files, ledger, schema
@@ -34,11 +32,12 @@ from dflash_tui.store.base import (
     no_progress,
 )
 from dflash_tui.store.checks import Question, run_checks
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.find import pick_run
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
 from dflash_tui.store.held import copy_log
 from dflash_tui.store.intake import Intake
-from dflash_tui.store.interrupts import apart
+from dflash_tui.store.interrupts import apart, interruptible
 from dflash_tui.store.keys import Names
 from dflash_tui.store.logged import read_logged
 from dflash_tui.store.mirror import TRAIN_LOG, Mirror, mirrored_runs
@@ -48,7 +47,7 @@ from dflash_tui.store.panels import run_panels
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.sources import open_log
 from dflash_tui.store.staging import SCHEMA as STAGING
-from dflash_tui.store.transactions import interruptible, transaction
+from dflash_tui.store.transactions import transaction
 from dflash_tui.store.turns import Turns
 from dflash_tui.text import visible
 

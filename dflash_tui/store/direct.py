@@ -4,10 +4,9 @@ Everything out of the ordinary (an owner that comes or goes, a file that is miss
 the business of access.py: opening all that a Store can do takes this process 30 ms more.
 """
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.store import schema
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import LOCKED_DOWN
 from dflash_tui.store.lock import StoreLock
 from dflash_tui.store.queries import RunningQuery

@@ -11,10 +11,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui.errors import QueryError
 from dflash_tui.store import schema
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.functions import FUNCTIONS, TABLE_FUNCTIONS
 from dflash_tui.text import did_you_mean, nearest, visible
 

@@ -10,11 +10,10 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-import duckdb
-
 from dflash_tui.store.ahead import work_ahead
 from dflash_tui.store.attempts import Attempt, Before, follow, load_newest, next_generation, write_attempts
 from dflash_tui.store.base import IngestProgress, IngestSummary, Progress, RejectedLine
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.keys import Names
 from dflash_tui.store.ledger import replace_events
 from dflash_tui.store.lines import SLICE_BYTES, SLICE_LINES, slices

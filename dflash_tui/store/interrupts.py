@@ -90,6 +90,38 @@ def apart(work: Callable[[], T], stop: Callable[[], None]) -> T:
     return future.result()
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """DuckDB swallows a Ctrl-C in its main thread and raises a RuntimeError of its own: make it one again."""
+    try:
+        yield
+    except RuntimeError as e:
+        if str(e) == "Query interrupted":
+            raise KeyboardInterrupt from e
+        raise
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """A Ctrl-C comes before the `with` or behind it. In threads that never get one: nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    is_pressed = False
+
+    def press(number: int, frame: FrameType | None) -> None:
+        nonlocal is_pressed
+        is_pressed = True
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if is_pressed:
+        signal.raise_signal(signal.SIGINT)
+
+
 def start(thread: threading.Thread) -> None:
     """Start it so that a Ctrl-C comes before or after: `thread.ident` tells. None is ever delivered to the thread."""
     try:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 from typing import Any
 
-import duckdb
 import msgspec
 
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import GpuSample, Run, RunEvent, RunRecord, RunState
 from dflash_tui.store.base import NEVER_CUT, AttemptRow, RunDetail
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.logged import TABLES
 
 _RECORD = "run, name, kind, host, path, log, created, parent, code_hash, config"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-import duckdb
+from dflash_tui.store.engine import duckdb
 
 STEP_ROWS, OTHER_ROWS = TABLES = ("step_rows", "other_rows")
 """Train rows of rank 0, and all else that was logged; their columns are the same."""

@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui.store.answer import Row
+from dflash_tui.store.engine import duckdb
 
 _TIMES = re.compile(r"\b(DATE|TIME\w*|INTERVAL)\b")
 _HUGE = re.compile(r"\bU?HUGEINT\b")

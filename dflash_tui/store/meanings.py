@@ -4,11 +4,10 @@ sql/columns.toml. Asks no store: it tells the same before there is one."""
 import tomllib
 from typing import NamedTuple
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.store import schema
 from dflash_tui.store.answer import Answer
+from dflash_tui.store.engine import duckdb
 
 
 class Meaning(NamedTuple):

@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import duckdb
-
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.panel_files import Panel
 from dflash_tui.text import numbered, visible
 

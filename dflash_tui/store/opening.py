@@ -10,13 +10,12 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.errors import DflashError, StoreBusyError
 from dflash_tui.store import files
 from dflash_tui.store.base import Progress, StoreOptions, no_progress
 from dflash_tui.store.database import Database, SchemaVersionError
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import REBUILD, query_error
 from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S
 from dflash_tui.store.mirror import mirrored_runs

@@ -10,9 +10,8 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Any, NamedTuple, TypeVar
 
-import duckdb
-
 from dflash_tui.store.base import Finding, PanelResult, ResolvedWindow, Row
+from dflash_tui.store.engine import duckdb
 
 T = TypeVar("T")
 

@@ -8,10 +8,9 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
-import duckdb
-
 from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import PanelResult, ResolvedWindow, Row
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.missing import Scope, Table, never_logged, no_rows, nothing_matched
 from dflash_tui.store.panel_cache import Answers, Buckets, Kept, RunState, Whole, read_state
 from dflash_tui.store.panel_files import Panel

@@ -2,10 +2,9 @@
 
 from typing import NamedTuple
 
-import duckdb
-
 from dflash_tui.runs import Window
 from dflash_tui.store.base import ResolvedWindow
+from dflash_tui.store.engine import duckdb
 
 _WHOLE = "select count(*), min(step), max(step) from core where run = $run"
 _BETWEEN = "select count(*), min(step), max(step) from core where run = $run and step between $first and $last"

@@ -24,11 +24,10 @@ from collections import deque
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-import duckdb
-
 from dflash_tui.errors import UsageError
 from dflash_tui.runs import Stretches, Window
 from dflash_tui.store.base import PanelResult
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.panel_cache import Answers
 from dflash_tui.store.panel_files import Panel, load_panels
 from dflash_tui.store.panel_report import Question, Report, View

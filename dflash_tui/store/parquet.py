@@ -9,19 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.store import schema
 from dflash_tui.store.access import reader
 from dflash_tui.store.base import StoreOptions
 from dflash_tui.store.client import StoreClient
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import LOCKED_DOWN, query_error
-from dflash_tui.store.interrupts import ctrl_c_cancels
+from dflash_tui.store.interrupts import ctrl_c_cancels, interruptible
 from dflash_tui.store.opening import busy_error
 from dflash_tui.store.queries import RunningQuery
 from dflash_tui.store.snapshots import private_folder
-from dflash_tui.store.transactions import interruptible
 
 _TRIES = 3
 # These come last: with them, no file can be allowed any more.

@@ -7,12 +7,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-import duckdb
-
 from dflash_tui.errors import QueryError, TimedOutError
 from dflash_tui.store.answer import Answer, Row
 from dflash_tui.store.cells import odd_columns, plain_rows
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import Checked, check, placed, query_error
+from dflash_tui.store.interrupts import interruptible
 from dflash_tui.store.lossless import (
     Wrapped,
     begun,
@@ -23,7 +23,6 @@ from dflash_tui.store.lossless import (
     to_parquet,
     with_times_as_text,
 )
-from dflash_tui.store.transactions import interruptible
 from dflash_tui.text import did_you_mean
 
 BATCH_ROWS = 2048

@@ -4,6 +4,7 @@ Short-lived owners come and go (`ingest`, `launch`), and a session may be left a
 trouble of who only asks.
 """
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
@@ -14,9 +15,9 @@ from dflash_tui.store import wire
 from dflash_tui.store.base import Answer, Progress, Store, no_progress
 from dflash_tui.store.client import OwnerGoneError, StoreClient
 from dflash_tui.store.frames import Request
+from dflash_tui.store.lock import BUSY_AFTER_S, RETRY_S
 from dflash_tui.store.mirror import Mirror
 
-_TRIES = 3
 T = TypeVar("T")
 
 
@@ -46,19 +47,29 @@ class RetryingClient(StoreClient):
         return self._patiently(lambda: self._seat.query(sql, params, timeout_s=timeout_s).begun())
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        for _ in range(_TRIES - 1):
+        first_gone_at: float | None = None
+        has_opened = False
+        while True:
             try:
                 return work()
             except OwnerGoneError:
+                # One on its way out takes calls for some milliseconds more, and the next one may go as soon.
+                now = time.monotonic()
+                if first_gone_at is None:
+                    first_gone_at = now
+                elif now > first_gone_at + BUSY_AFTER_S:
+                    raise
+                else:
+                    time.sleep(RETRY_S)
                 self._move(self._take_seat)
             except StoreBusyError as busy:
-                if self._open_file is None:
+                if self._open_file is None or has_opened:
                     raise
+                has_opened = True
                 try:
                     self._move(self._open_file)
                 except StoreBusyError:
                     raise busy from None
-        return work()
 
     def _move(self, take_seat: Callable[[], AbstractContextManager[Store]]) -> None:
         self._seat = self._left.enter_context(take_seat())

@@ -11,10 +11,9 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui.store import staging
 from dflash_tui.store.base import RejectedLine
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.exact import as_json, cell_of, row_of
 from dflash_tui.store.forms import Form, Forms
 from dflash_tui.store.keys import Names

@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui import paths
 from dflash_tui.errors import QueryError
 from dflash_tui.store.base import Row
 from dflash_tui.store.cells import odd_columns, plain_rows
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.guard import check, query_error
 from dflash_tui.store.sql_header import SqlFile
 from dflash_tui.text import visible

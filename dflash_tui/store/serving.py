@@ -8,7 +8,7 @@ from typing import Any
 
 from dflash_tui import paths
 from dflash_tui.errors import DflashError
-from dflash_tui.store.interrupts import start
+from dflash_tui.store.interrupts import held, start
 from dflash_tui.store.owner import Owner
 
 _LOOK_S = 0.5
@@ -17,7 +17,9 @@ _LOOK_S = 0.5
 @contextmanager
 def served(owner: Owner) -> Iterator[None]:
     """`owner` serves until the `with` is left. Errors as of `async with owner`, in the thread of who works here."""
-    serving = _Serving(owner)
+    # Half a loop complains when it is thrown away.
+    with held():
+        serving = _Serving(owner)
     try:
         serving.begin()
         if not serving.failed:

@@ -18,9 +18,8 @@ from operator import lt
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
-
 from dflash_tui.errors import DflashError
+from dflash_tui.store.engine import duckdb
 from dflash_tui.store.keys import NO_RANK
 from dflash_tui.store.logged import OTHER_ROWS, STEP_ROWS, Logged
 

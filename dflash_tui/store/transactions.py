@@ -1,9 +1,9 @@
-"""A transaction that ends either way, and lets the error through that ended it; Ctrl-C as what it is."""
+"""A transaction that ends either way, and lets the error through that ended it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-import duckdb
+from dflash_tui.store.engine import duckdb
 
 
 @contextmanager
@@ -17,15 +17,4 @@ def transaction(db: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnec
         # A commit that failed, on a full disk say, has ended the transaction already.
         with suppress(duckdb.TransactionException):
             db.execute("rollback")
-        raise
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """DuckDB swallows a Ctrl-C in its main thread and raises a RuntimeError of its own: make it one again."""
-    try:
-        yield
-    except RuntimeError as e:
-        if str(e) == "Query interrupted":
-            raise KeyboardInterrupt from e
         raise

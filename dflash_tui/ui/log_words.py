@@ -4,7 +4,7 @@ from dflash_tui.runs import Run
 from dflash_tui.store.log_file import MAX_LINE_BYTES
 from dflash_tui.store.log_notes import MAX_REJECTS
 from dflash_tui.store.transcript import Layout, Line, View
-from dflash_tui.text import numbered, visible
+from dflash_tui.text import data_size, numbered, visible
 
 VIEWS: dict[View, str] = {"metrics": "log", "output": "output", "rejects": "rejects"}
 NO_RUN = ("No run chosen.", "", "1 lists the runs; 5 shows the log of the one under the cursor.")
@@ -21,7 +21,7 @@ def title_words(view: View, name: str, layout: Layout, kept: str, num_rejects: i
         shown = f", the first {MAX_REJECTS:,} here" if num_rejects > MAX_REJECTS else ""
         parts.append(f"{num_rejects:,} of {numbered(layout.num_lines, 'line')}{shown}")
     else:
-        parts.append(f"{numbered(layout.num_lines, 'line')}, {layout.num_bytes / 1e6:,.1f} MB")
+        parts.append(f"{numbered(layout.num_lines, 'line')}, {data_size(layout.num_bytes)}")
     return " · ".join([*parts, *(["▼ following"] if follows else [])])
 
 

@@ -31,7 +31,7 @@ from dflash_tui.ui.messages import RunAdvanced, RunOpened
 from dflash_tui.ui.screen import MainScreen
 from dflash_tui.ui.seat import Seat
 
-PROMPTS = {"search": "search for", "filter": "only lines with", "go_to": "step, or #line"}
+PROMPTS = {"search": "/ search for", "filter": "& only lines with", "go_to": ": go to a step, or #line"}
 NOTES_S = 10.0
 # How often files are looked at, and for how long a filter may look at once.
 LOOK_S = 0.5
@@ -276,6 +276,7 @@ class LogsScreen(MainScreen):
     def action_back(self) -> None:
         if self._prompt.display:
             self._close_prompt()
+            self._say("")
         elif self._filters.pop(self._view, None):
             self._transcript.filter(None)
             self._freshener.mark()
@@ -286,8 +287,8 @@ class LogsScreen(MainScreen):
 
     def action_ask(self, what: str) -> None:
         self._asked = what
-        self._prompt.placeholder = PROMPTS[what]
         self._prompt.value = ""
+        self._say(f"{PROMPTS[what]} · Enter, or Esc")
         self._prompt.display = True
         self._prompt.focus()
 

@@ -43,7 +43,10 @@ class Verdict(NamedTuple):
 
 
 class RunRow(NamedTuple):
-    """A run as the list knows it; `since_s` is how long ago the store was asked, `mark` the letter it is marked by."""
+    """A run as the list knows it; `since_s` is how long ago the store was asked, `mark` the letter it is marked by.
+
+    `ending` is that of its id, where another run has its name.
+    """
 
     run: Run
     figures: Figures = Figures()
@@ -51,6 +54,7 @@ class RunRow(NamedTuple):
     mark: str = ""
     is_pinned: bool = False
     verdict: Verdict | None = None
+    ending: str = ""
 
 
 def _state(row: RunRow) -> Cell:
@@ -58,7 +62,7 @@ def _state(row: RunRow) -> Cell:
 
 
 def _name(row: RunRow) -> Cell:
-    return Cell(f"{PINNED} " * row.is_pinned + visible(row.run.name), "list--name")
+    return Cell(f"{PINNED} " * row.is_pinned + visible(row.run.name) + f" {row.ending}" * bool(row.ending), "list--name")
 
 
 def _host(row: RunRow) -> Cell:

@@ -12,10 +12,16 @@ from dflash_tui.runs import Run
 
 def told_apart(runs: Sequence[Run]) -> list[str]:
     """The name of each; behind one that several have, the shortest end of the id that no other of them has."""
+    return [f"{run.name} {end}" if end else run.name for run, end in zip(runs, endings(runs), strict=True)]
+
+
+def endings(runs: Sequence[Run]) -> list[str]:
+    """What `told_apart` puts behind the name of each: "" where no other run has it."""
     shared: dict[str, list[str]] = {}
     for run in runs:
         shared.setdefault(run.name, []).append(run.run_id)
-    return [run.name if len(shared[run.name]) == 1 else f"{run.name} {_end(run, shared[run.name])}" for run in runs]
+    sizes = {name: _size(run_ids) for name, run_ids in shared.items()}
+    return [_end(run.run_id, sizes[run.name]) for run in runs]
 
 
 def next_free(name: str, taken: Collection[str]) -> str:
@@ -25,7 +31,15 @@ def next_free(name: str, taken: Collection[str]) -> str:
     return next(free for number in count(2) if (free := f"{stem}-{number}") not in taken)
 
 
-def _end(run: Run, run_ids: Sequence[str]) -> str:
+def _size(run_ids: Sequence[str]) -> int:
+    """How much of their ends tells these apart."""
+    if len(run_ids) == 1:
+        return 0
     longest = max(map(len, run_ids))
-    size = next((n for n in range(1, longest) if len({run_id[-n:] for run_id in run_ids}) == len(run_ids)), longest)
-    return f"…{run.run_id[-size:]}" if size < len(run.run_id) else run.run_id
+    return next((n for n in range(1, longest) if len({run_id[-n:] for run_id in run_ids}) == len(run_ids)), longest)
+
+
+def _end(run_id: str, size: int) -> str:
+    if not size:
+        return ""
+    return f"…{run_id[-size:]}" if size < len(run_id) else run_id

@@ -27,6 +27,7 @@ from dflash_tui.ui.run_columns import Figures, RunRow, Verdict
 from dflash_tui.ui.run_figures import ask_figures
 from dflash_tui.ui.run_filter import parse
 from dflash_tui.ui.run_list import FALLING, RISING, RunList
+from dflash_tui.ui.run_names import endings
 from dflash_tui.ui.run_order import Order
 from dflash_tui.ui.screen import MainScreen, tell
 from dflash_tui.ui.seat import Seat
@@ -83,6 +84,7 @@ class RunsScreen(MainScreen):
         self._figures_freshener = Freshener(self._refresh_figures, FIGURES_S)
         self._verdicts_freshener = Freshener(self._refresh_verdicts, busy_share=CHECKS_SHARE)
         self._runs: Sequence[Run] = ()
+        self._endings: Sequence[str] = ()
         self._figures: Mapping[str, Figures] = {}
         self._verdicts: dict[str, Verdict] = {}
         self._marked: list[str] = []
@@ -154,6 +156,7 @@ class RunsScreen(MainScreen):
         except DflashError as e:
             self._trouble = str(e)
         else:
+            self._endings = endings(self._runs)
             known = {run.run_id for run in self._runs}
             self._marked = [run_id for run_id in self._marked if run_id in known]
             self._verdicts_freshener.mark()
@@ -178,10 +181,10 @@ class RunsScreen(MainScreen):
         """Those that the filter lets through, the newest first."""
         marks = dict(zip(self._marked, chain(string.ascii_letters, repeat("+")), strict=False))
         since_s, none = self._clock() - self._seen_at, Figures()
-        for run in self._runs:
+        for run, ending in zip(self._runs, self._endings, strict=True):
             figures = self._figures.get(run.run_id, none)
             mark, is_pinned = marks.get(run.run_id, ""), run.run_id in self._pinned
-            row = RunRow(run, figures, since_s, mark, is_pinned, self._verdicts.get(run.run_id))
+            row = RunRow(run, figures, since_s, mark, is_pinned, self._verdicts.get(run.run_id), ending)
             if self._test(row):
                 yield row
 

@@ -78,3 +78,34 @@ def test_ctrl_c_ends_the_unpacking_of_a_large_log(tmp_path: Path, home: Path) ->
     process.send_signal(signal.SIGINT)
     assert process.wait(20) in (130, -signal.SIGINT)
     assert not paths.mirrors_dir().joinpath("log").exists()
+
+
+# Pressed while DuckDB's library makes its enums, and while a class is made with an attribute that hears of it.
+IN_A_LIBRARY = """
+import enum, os, signal, sys
+create = enum.EnumType._create_
+def press(*words, **names):
+    if "_duckdb" in str(names.get("module")) + str(words):
+        os.kill(os.getpid(), signal.SIGINT)
+    return create(*words, **names)
+enum.EnumType._create_ = press
+"""
+IN_A_CLASS = """
+import os, signal, sys
+from dflash_tui import cli
+class Attribute:
+    def __set_name__(self, owner, name):
+        os.kill(os.getpid(), signal.SIGINT)
+def run(words):
+    type("Made", (), {"one": Attribute()})
+cli._run = run
+"""
+AT_HOME = "sys.argv = ['dflash-tui', 'ingest', sys.argv[1]]\nfrom dflash_tui.__main__ import main\nmain()\n"
+
+
+@pytest.mark.parametrize("moment", [IN_A_LIBRARY, IN_A_CLASS], ids=["library", "class"])
+def test_a_ctrl_c_while_something_is_loaded_is_one(log: Path, home: Path, moment: str) -> None:
+    argv = [sys.executable, "-c", moment + AT_HOME, str(log)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    assert not paths.database_file().exists()

@@ -86,3 +86,21 @@ def test_visible_keeps_what_people_write() -> None:
 )
 def test_durations(seconds: float | None, words: str) -> None:
     assert text.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "words"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (99_949, "99.9 kB"),
+        (99_950, "100 kB"),
+        (999_499, "999 kB"),
+        (999_500, "1.0 MB"),
+        (1_234_567_890, "1,234.6 MB"),
+        (14_000_000_000, "14 GB"),
+    ],
+)
+def test_sizes(num_bytes: int, words: str) -> None:
+    assert text.data_size(num_bytes) == words

@@ -32,8 +32,10 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def dying_owner(answer: Callable[[wire.AnyRequest], bytes] = lambda request: b"\n") -> Iterator[None]:
-    """An owner that is gone as soon as it was asked something and has sent `answer`."""
+def dying_owner(
+    answer: Callable[[wire.AnyRequest], bytes] = lambda request: b"\n", num_unheard: int = 0
+) -> Iterator[None]:
+    """An owner that is gone as soon as it was asked something and has sent `answer`; first, some calls are cut off."""
     place = paths.socket_file()
     paths.private_dir(place.parent)
     listener = socket.socket(socket.AF_UNIX)
@@ -42,6 +44,8 @@ def dying_owner(answer: Callable[[wire.AnyRequest], bytes] = lambda request: b"\
 
     def serve() -> None:
         asked = b""
+        for _ in range(num_unheard):
+            listener.accept()[0].close()
         # Those who only look whether somebody is there send nothing.
         while not asked:
             connection, _ = listener.accept()
@@ -52,7 +56,7 @@ def dying_owner(answer: Callable[[wire.AnyRequest], bytes] = lambda request: b"\
                     place.unlink()
                     connection.sendall(answer(wire.decode_request(asked)))
 
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=serve, daemon=True)
     thread.start()
     try:
         yield
@@ -78,6 +82,13 @@ def test_a_reader_is_answered_by_the_file_when_the_owner_left_unanswered() -> No
     assert not has_owner()
     with writer():
         pass
+
+
+@pytest.mark.usefixtures("one_run")
+def test_an_owner_that_takes_its_time_to_leave_is_waited_for() -> None:
+    """It still takes calls, and hears none of them. Each try is two: whether somebody is there, and what is asked."""
+    with dying_owner(num_unheard=12), reader() as store:
+        assert [run.run_id for run in store.runs()] == ["r"]
 
 
 @pytest.mark.usefixtures("one_run")

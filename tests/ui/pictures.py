@@ -22,7 +22,7 @@ Size = tuple[int, int]
 SIZES = LARGE, SMALL = (120, 40), (80, 24)
 DARK, LIGHT, NO_COLOUR = "dark", "light", "no-colour"
 # How long a screen may take to look as accepted: far more than it needs, for a machine that is busy.
-PATIENCE_S = 30.0
+PATIENCE_S = 15.0
 # New pictures have nothing to be waited for: by then every panel was asked again.
 SETTLED_S = 1.0
 

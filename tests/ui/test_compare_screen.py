@@ -77,6 +77,9 @@ async def test_two_runs_of_one_name_are_told_apart_by_the_ends_of_their_ids() ->
         "v-50-2",
     ]
     async with cockpit(runs) as (pilot, _):
+        # In the list too.
+        await sees(pilot, "demo …3f", "demo …7f")
+        assert "v4 …" not in screen_text(pilot.app)
         await pilot.press("space", "j", "space", "6")
         await sees(pilot, "a demo …3f · b demo …7f")
 

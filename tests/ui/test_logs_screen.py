@@ -81,7 +81,8 @@ async def test_a_log_is_followed_searched_filtered_and_gone_through(logged: Data
         await sees(pilot, "no step 9,999 or later was logged yet")
         await say(pilot, "colon", "#101")
         await at(pilot, '"step": 101')
-        await pilot.press("colon")
+        await pilot.press("colon", "9")
+        await sees(pilot, ": go to a step, or #line · Enter, or Esc")
         pilot.app.post_message(events.Paste("9" * 5000))
         await pilot.press("enter")
         await sees(pilot, "no step 999,999,999,999,999,999 or later was logged yet")
@@ -128,7 +129,7 @@ async def test_a_log_is_followed_searched_filtered_and_gone_through(logged: Data
         await say(pilot, "ampersand", "nothing has this")
         await sees(pilot, "No line has these words.")
         await pilot.press("escape")
-        await sees(pilot, "285 lines, 0.1 MB")
+        await sees(pilot, "285 lines, 56.5 kB")
 
 
 async def test_what_was_printed_and_what_is_no_record(logged: Database) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dflash_tui import control
+from dflash_tui import requests
 from dflash_tui.requests import LaunchRequest
 
 from ..cli.conftest import SMALL_RUN
@@ -35,7 +35,7 @@ def container(pve_box: PveHost, home: Path, tmp_path: Path, monkeypatch: pytest.
     there = f'vmid = 200\npython = "{sys.executable}"\nworkdir = "{workdir}"\n'
     (home / "config/config.toml").write_text(f'[hosts.ct]\nkind = "proxmox"\naddress = "pve"\n{there}')
     (pve_box.rootfs(200) / workdir[1:]).mkdir()
-    control._remember(LaunchRequest("tiny", "local", "evening", SETTINGS))
+    requests.remember(LaunchRequest("tiny", "local", "evening", SETTINGS))
     return pve_box
 
 
