@@ -62,7 +62,8 @@ def _state(row: RunRow) -> Cell:
 
 
 def _name(row: RunRow) -> Cell:
-    return Cell(f"{PINNED} " * row.is_pinned + visible(row.run.name) + f" {row.ending}" * bool(row.ending), "list--name")
+    name = f"{row.run.name} {row.ending}" if row.ending else row.run.name
+    return Cell(f"{PINNED} " * row.is_pinned + visible(name), "list--name")
 
 
 def _host(row: RunRow) -> Cell:
