@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One more than there are cores: tests of hosts and of kills wait a good part of their time.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
+# Two more than there are cores: tests of hosts, screens and kills wait a good part of their time.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 2)')
 # Python compiles what it imports, a third of the 11,000 files that pip would compile, one after another.
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check -q --no-compile
 
