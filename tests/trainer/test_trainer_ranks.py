@@ -77,27 +77,26 @@ def test_two_processes_under_torchrun_are_one(tmp_path, rows, one_process):
         assert [r[key] for r in events(run_dir, "train")] == [r[key] for r in events(one_process, "train")]
 
 
-def test_fifty_steps_of_two_processes_are_those_of_one(tmp_path, rows, random_folder):
+@pytest.mark.parametrize(
+    ("dtype", "tolerance", "start"), [("float64", 1e-9, torchrun), ("float32", 1e-4, by_two)], ids=["torchrun", "two"]
+)
+def test_fifty_steps_of_two_processes_are_those_of_one(tmp_path, rows, random_folder, dtype, tolerance, start):
     """The same global batch: two micro-batches a step, of unequal length and weight, one for each process."""
     changes = {
         "target": str(random_folder), "num_draft_layers": 1, "data": {"path": str(rows), "num_eval": 0},
         "batch_tokens": 64, "micro_batches": 2, "total_steps": 50, "lr": 5e-3, "position_weight": "dpace",
         "noise": {"kind": "gaussian", "std": 0.1}, "sliding_layers": [0], "sliding_window": 9,
     }  # fmt: skip
-    tolerances, words = {"float64": 1e-9, "float32": 1e-4}, []
-    for dtype in tolerances:
-        place = tmp_path / f"{dtype}.json"
-        place.write_text(json.dumps(nested(tmp_path / dtype, **changes)))
-        words += [str(place), dtype]
-    torchrun("tests.trainer.programs.exact_losses", *words)
-    for dtype, tolerance in tolerances.items():
-        first, second = (json.loads((tmp_path / dtype / f"told.{rank}").read_text()) for rank in (0, 1))
-        assert len(first) == 50 and first == second
-        alone = exact_losses.losses(checked(tmp_path / f"one-{dtype}", **changes), getattr(torch, dtype))
-        assert [loss for loss, _ in first] == pytest.approx([loss for loss, _ in alone], abs=tolerance)
-        assert [norm for _, norm in first] == pytest.approx([norm for _, norm in alone], rel=tolerance * 10)
-        # It is a run in which something happens.
-        assert sum(loss for loss, _ in alone[-10:]) < 0.95 * sum(loss for loss, _ in alone[:10])
+    place, out = tmp_path / "config.json", tmp_path / "told"
+    place.write_text(json.dumps(nested(tmp_path / "two", **changes)))
+    start("tests.trainer.programs.exact_losses", str(place), str(out), dtype)
+    first, second = (json.loads(out.with_suffix(f".{rank}").read_text()) for rank in (0, 1))
+    assert len(first) == 50 and first == second
+    alone = exact_losses.losses(checked(tmp_path / "one", **changes), getattr(torch, dtype))
+    assert [loss for loss, _ in first] == pytest.approx([loss for loss, _ in alone], abs=tolerance)
+    assert [norm for _, norm in first] == pytest.approx([norm for _, norm in alone], rel=tolerance * 10)
+    # It is a run in which something happens.
+    assert sum(loss for loss, _ in alone[-10:]) < 0.95 * sum(loss for loss, _ in alone[:10])
 
 
 def test_our_own_launcher_stops_all_and_a_single_process_goes_on(tmp_path, rows, one_process):

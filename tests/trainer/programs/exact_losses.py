@@ -35,12 +35,12 @@ def losses(config: dict, dtype: torch.dtype) -> list[tuple[float, float]]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Configs, each beside its dtype's name; the figures go to where the run's folder is."""
-    for place, dtype in zip(arguments[::2], arguments[1::2], strict=True):
-        config = trainer_config.load(Path(place))
-        told = losses(config, getattr(torch, dtype))
-        # All processes have the same figures, since they are sums over all.
-        Path(config["run_dir"], f"told.{os.environ['RANK']}").write_text(json.dumps(told))
+    """A config, where the figures go, and the dtype's name."""
+    place, out, dtype = arguments
+    config = trainer_config.load(Path(place))
+    told = losses(config, getattr(torch, dtype))
+    # All processes have the same figures, since they are sums over all.
+    Path(out).with_suffix(f".{os.environ['RANK']}").write_text(json.dumps(told))
 
 
 if __name__ == "__main__":
