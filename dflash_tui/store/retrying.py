@@ -47,17 +47,18 @@ class RetryingClient(StoreClient):
         return self._patiently(lambda: self._seat.query(sql, params, timeout_s=timeout_s).begun())
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        first_gone_at: float | None = None
+        gone_since: float | None = None
         has_opened = False
         while True:
+            asked_at = time.monotonic()
             try:
                 return work()
             except OwnerGoneError:
                 # One on its way out takes calls for some milliseconds more, and the next one may go as soon.
                 now = time.monotonic()
-                if first_gone_at is None:
-                    first_gone_at = now
-                elif now > first_gone_at + BUSY_AFTER_S:
+                if gone_since is None or now > asked_at + BUSY_AFTER_S:
+                    gone_since = now
+                elif now > gone_since + BUSY_AFTER_S:
                     raise
                 else:
                     time.sleep(RETRY_S)
