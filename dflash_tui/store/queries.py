@@ -115,6 +115,9 @@ class RunningQuery:
     def _expire(self) -> None:
         self._is_late = True
         self._interrupt()
+        # One that comes between two steps of the engine is lost: again, until the query is closed.
+        while self._timer and not self._timer.finished.wait(_INTERRUPT_EVERY_S):
+            self._interrupt()
 
     def _interrupt(self) -> None:
         # Closed meanwhile: there is nothing left to stop.
