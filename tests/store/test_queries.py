@@ -18,6 +18,7 @@ from dflash_tui.store.access import writer
 from dflash_tui.store.base import Store
 from dflash_tui.store.client import StoreClient
 from dflash_tui.store.database import Database
+from dflash_tui.store.queries import RunningQuery
 
 from .conftest import rows_of
 
@@ -126,6 +127,23 @@ def test_a_large_answer_comes_in_batches(store: Store) -> None:
 def test_an_answer_without_rows_has_columns(store: Store) -> None:
     with store.query("select step, loss from steps") as answer:
         assert (answer.columns, answer.types, answer.rows()) == (["step", "loss"], ["BIGINT", "DOUBLE"], [])
+
+
+def test_the_time_limit_ends_a_query_whose_first_interrupt_is_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that comes between two steps of the engine is."""
+    interrupt, heard = RunningQuery._interrupt, []
+
+    def interrupt_later(query: RunningQuery) -> None:
+        if heard:
+            interrupt(query)
+        heard.append(query)
+
+    monkeypatch.setattr(RunningQuery, "_interrupt", interrupt_later)
+    with pytest.raises(TimedOutError, match=r"longer than 0.2 s"):
+        rows_of_slow(store, ENDLESS, 0.2)
+    assert len(heard) > 1
 
 
 def test_the_time_limit_ends_a_query(store: Store) -> None:
