@@ -226,7 +226,7 @@ def test_ctrl_c_ends_a_report_whenever_it_is_pressed(runs: Runs, num: int) -> No
             nonlocal num_again
             time.sleep(delay_s)
             os.kill(os.getpid(), signal.SIGINT)
-            while not ended.wait(10):
+            while not ended.wait(30):
                 num_again += 1
                 os.kill(os.getpid(), signal.SIGINT)
 
@@ -238,6 +238,6 @@ def test_ctrl_c_ends_a_report_whenever_it_is_pressed(runs: Runs, num: int) -> No
             finally:
                 ended.set()
                 presser.join()
-    # Python itself loses one that it would raise while it clears something away, more often on a busy machine.
-    assert num_again <= 3
+    # Python itself loses one that it would raise while it clears something away.
+    assert num_again <= 1
     assert runs.ask(run, "loss", Window(), 60).state == "empty"
